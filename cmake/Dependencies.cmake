@@ -1,0 +1,54 @@
+# What the library stands on, as three targets:
+#   ew_uv_shared  libuv as a shared library: for libeverywire.so
+#   ew_uv         libuv inside: for our binary and the tests; the static library where there is one, else the shared one
+#   ew_llhttp     llhttp's header, and its objects (EW_LLHTTP_OBJECTS) or its system library
+# SPDX-License-Identifier: Apache-2.0
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+# ---- libuv ----
+pkg_check_modules(EW_UV REQUIRED IMPORTED_TARGET libuv>=1.42)
+add_library(ew_uv_shared INTERFACE)
+target_link_libraries(ew_uv_shared INTERFACE PkgConfig::EW_UV)
+
+# The static one makes the binary start faster (one library less to load) and run where libuv is not installed.
+find_library(EW_UV_ARCHIVE NAMES libuv_a.a libuv.a HINTS ${EW_UV_LIBRARY_DIRS} ${EW_UV_LIBDIR})
+add_library(ew_uv INTERFACE)
+if(EW_UV_ARCHIVE)
+    target_include_directories(ew_uv SYSTEM INTERFACE ${EW_UV_INCLUDE_DIRS})
+    target_link_libraries(ew_uv INTERFACE ${EW_UV_ARCHIVE} Threads::Threads ${CMAKE_DL_LIBS} rt)
+else()
+    target_link_libraries(ew_uv INTERFACE ew_uv_shared)
+endif()
+
+# ---- llhttp ----
+# First choice: a system library. Debian 12 has none, but ships the C sources in node-llhttp.
+add_library(ew_llhttp INTERFACE)
+set(EW_LLHTTP_OBJECTS "")
+set(EW_LLHTTP_PC "")
+pkg_check_modules(EW_LLHTTP QUIET IMPORTED_TARGET libllhttp)
+find_path(EW_LLHTTP_SOURCE_DIR llhttp.c PATHS /usr/share/llhttp /usr/local/share/llhttp NO_DEFAULT_PATH)
+find_path(EW_LLHTTP_HEADER_DIR llhttp.h PATHS /usr/share/include/llhttp /usr/local/share/include/llhttp ${EW_LLHTTP_SOURCE_DIR}
+          NO_DEFAULT_PATH)
+if(EW_LLHTTP_FOUND)
+    target_link_libraries(ew_llhttp INTERFACE PkgConfig::EW_LLHTTP)
+    set(EW_LLHTTP_PC "libllhttp")
+elseif(EW_LLHTTP_SOURCE_DIR AND EW_LLHTTP_HEADER_DIR)
+    # Built without our warnings (ew_strict): it is generated code that is not ours to change, and -Wconversion floods on it.
+    add_library(ew_llhttp_objects OBJECT
+        ${EW_LLHTTP_SOURCE_DIR}/api.c ${EW_LLHTTP_SOURCE_DIR}/http.c ${EW_LLHTTP_SOURCE_DIR}/llhttp.c)
+    target_include_directories(ew_llhttp_objects SYSTEM PRIVATE ${EW_LLHTTP_HEADER_DIR})
+    target_compile_definitions(ew_llhttp_objects PRIVATE LLHTTP_STRICT_MODE=1)
+    target_compile_options(ew_llhttp_objects PRIVATE -w)
+    if(CMAKE_C_COMPILER_ID MATCHES "Clang" AND EW_SANITIZE MATCHES "undefined")
+        # It calls its span callbacks through a pointer of another type; newer clangs report every such call.
+        target_compile_options(ew_llhttp_objects PRIVATE -fno-sanitize=function)
+    endif()
+    # The header must see the same mode as the sources.
+    target_include_directories(ew_llhttp SYSTEM INTERFACE ${EW_LLHTTP_HEADER_DIR})
+    target_compile_definitions(ew_llhttp INTERFACE LLHTTP_STRICT_MODE=1)
+    set(EW_LLHTTP_OBJECTS $<TARGET_OBJECTS:ew_llhttp_objects>)
+else()
+    message(FATAL_ERROR "llhttp not found: install libllhttp-dev, or node-llhttp on Debian 12 (`./dev install` does)")
+endif()

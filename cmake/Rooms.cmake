@@ -1,0 +1,27 @@
+# ew_sources(a.c b.c ...), called by a room's CMakeLists.txt: adds these files to the room's object library. A room is a folder of
+# src/ (or of src/wire/); all rooms but cli become the library. Paths are relative to the room.
+# SPDX-License-Identifier: Apache-2.0
+function(ew_sources)
+    file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
+    string(REPLACE "/" "_" target "ew_room_${room}")
+    list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE sources)
+    if(TARGET ${target})
+        target_sources(${target} PRIVATE ${sources})
+        return()
+    endif()
+    add_library(${target} OBJECT ${sources})
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+    target_compile_options(${target} PRIVATE -Wmissing-prototypes)
+    target_link_libraries(${target} PRIVATE ew_strict)
+    # Only the rooms that may include a foreign header get its folder.
+    if(room STREQUAL "frame")
+        target_link_libraries(${target} PRIVATE ew_llhttp)
+    elseif(room MATCHES "^(io|endpoint|api)$")
+        target_link_libraries(${target} PRIVATE ew_uv)
+    endif()
+    if(room STREQUAL "cli")
+        set_property(GLOBAL PROPERTY EW_CLI_TARGET ${target})
+    else()
+        set_property(GLOBAL APPEND PROPERTY EW_ROOM_TARGETS ${target})
+    endif()
+endfunction()

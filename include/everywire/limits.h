@@ -1,0 +1,59 @@
+/*
+ * everywire/limits.h: everything that a peer could make grow without end, in one place, with its default. The answer to a
+ * reached limit is an error that names it, and the end of the connection only where its framing is lost.
+ *
+ * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef EVERYWIRE_LIMITS_H
+#define EVERYWIRE_LIMITS_H
+
+#include <everywire/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(member, default, what it limits and what happens when it is reached) */
+#define EW_LIMITS_MAP(X)                                                                                               \
+    X(head_bytes, 32 * 1024, "bytes of an HTTP head; 431 beyond")                                                      \
+    X(head_fields, 100, "header fields of an HTTP head; 431 beyond")                                                   \
+    X(target_bytes, 8 * 1024, "bytes of an HTTP request target; 414 beyond")                                           \
+    X(frame_bytes, 16 * 1024 * 1024, "bytes of one message, body or frame; 413 or the wire's error beyond")            \
+    X(chunk_extension_bytes, 4 * 1024, "bytes of chunk extensions in one HTTP body; 400 beyond")                       \
+    X(head_ms, 10 * 1000, "milliseconds from the first byte of a head to its end; 408 beyond")                         \
+    X(body_stall_ms, 30 * 1000, "milliseconds without progress in a body; 408 beyond")                                 \
+    X(idle_ms, 120 * 1000, "milliseconds a connection may be idle between calls; closed beyond")                       \
+    X(connect_ms, 10 * 1000, "milliseconds to reach a peer over all its addresses; UNAVAILABLE beyond")                \
+    X(stall_ms, 30 * 1000, "milliseconds a reader may take nothing of what waits for it; its call is lost beyond")     \
+    X(call_ms, 0, "milliseconds a served call may take when the caller names no deadline; 0 for no limit")             \
+    X(out_high_bytes, 256 * 1024, "bytes waiting on a connection at which producers are told to wait")                 \
+    X(out_low_bytes, 64 * 1024, "bytes waiting at which they may go on")                                               \
+    X(out_max_bytes, 20 * 1024 * 1024, "bytes waiting on a connection; the call is lost beyond")                       \
+    X(in_queue_bytes, 1024 * 1024, "bytes of input chunks not yet read by a handler; the sender waits beyond")         \
+    X(in_queue_items, 64, "input chunks not yet read by a handler; the sender waits beyond")                           \
+    X(pipeline_bytes, 64 * 1024, "bytes read ahead on a connection while its call runs; reading stops beyond")         \
+    X(connections, 16000, "connections of all listeners; refused beyond")                                              \
+    X(calls_per_connection, 1024, "calls in flight on one connection; RESOURCE_EXHAUSTED beyond")                      \
+    X(calls, 100000, "calls in flight in all; RESOURCE_EXHAUSTED beyond")                                              \
+    X(worker_threads, 8, "threads for handlers that may block")                                                        \
+    X(worker_queue, 1024, "calls waiting for such a thread; RESOURCE_EXHAUSTED beyond")                                \
+    X(client_connections, 64, "connections of one client to its target; calls wait beyond")                            \
+    X(client_queue, 1024, "calls of one client waiting for a connection; RESOURCE_EXHAUSTED beyond")
+
+/* Zero in a member means its default. */
+typedef struct ew_limits {
+#define EW_LIMITS_MEMBER(member, value, text) uint64_t member;
+    EW_LIMITS_MAP(EW_LIMITS_MEMBER)
+#undef EW_LIMITS_MEMBER
+} ew_limits;
+
+/* The JSON depth limit is part of the file format, not a setting. */
+#define EW_JSON_DEPTH 128
+
+/* Fills in the default for every member that is zero. Any thread. */
+EW_API void ew_limits_complete(ew_limits *limits);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,224 @@
+/*
+ * api/app.c: making an app and telling it what to serve. Its running life is in app_run.c.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "api/app.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+static void set_error(ew_app *app, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void set_error(ew_app *app, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(app->error, sizeof app->error, format, args);
+    va_end(args);
+}
+
+const char *ew_app_error(const ew_app *app) {
+    return app->error;
+}
+
+/* ---- options ---- */
+
+static char *copy_text(const ew_env *env, const char *text) {
+    size_t n = strlen(text) + 1;
+    char *copy = ew__alloc(env, n);
+    return copy ? memcpy(copy, text, n) : NULL;
+}
+
+static void free_hosts(ew_app *app) {
+    for (size_t i = 0; i < app->n_allow_hosts && app->allow_hosts[i]; i++)
+        ew__free(app->env, app->allow_hosts[i], strlen(app->allow_hosts[i]) + 1);
+    if (app->allow_hosts)
+        ew__free(app->env, (void *)app->allow_hosts, sizeof(char *) * (app->n_allow_hosts + 1));
+    app->allow_hosts = NULL;
+    app->n_allow_hosts = 0;
+}
+
+static ew_err copy_hosts(ew_app *app, const char *const *hosts) {
+    size_t n = 0;
+    while (hosts && hosts[n])
+        n++;
+    free_hosts(app);
+    if (n == 0)
+        return EW_OK;
+    app->allow_hosts = ew__zalloc(app->env, sizeof(char *) * (n + 1));
+    if (!app->allow_hosts)
+        return EW_ENOMEM;
+    app->n_allow_hosts = n;
+    for (size_t i = 0; i < n; i++) {
+        app->allow_hosts[i] = copy_text(app->env, hosts[i]);
+        if (!app->allow_hosts[i]) {
+            free_hosts(app);
+            return EW_ENOMEM;
+        }
+    }
+    return EW_OK;
+}
+
+ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
+    static const ew_app_options none;
+    if (app->started)
+        return EW_EINVAL;
+    if (!options)
+        options = &none;
+    app->limits = options->limits;
+    ew_limits_complete(&app->limits);
+    app->threads = options->threads;
+    app->host = options->loop;
+    app->drain_ms = options->drain_ms ? options->drain_ms : 10000;
+    app->allow_remote = options->allow_remote;
+    ew_err err = copy_hosts(app, options->allow_hosts);
+    if (options->env)
+        app->env = options->env;
+    return err;
+}
+
+/* ---- life ---- */
+
+static void destroy(ew_app *app) {
+    free_hosts(app);
+    if (app->name)
+        ew__free(app->env, app->name, strlen(app->name) + 1);
+    ew__registry_done(&app->registry);
+    pthread_cond_destroy(&app->changed);
+    pthread_mutex_destroy(&app->lock);
+    ew__free(app->env, app, sizeof *app);
+}
+
+ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
+    const ew_env *env = options && options->env ? options->env : ew_env_default();
+    ew_app *app = ew__zalloc(env, sizeof *app);
+    if (!app)
+        return NULL;
+    app->env = env;
+    if (ew__registry_init(&app->registry, env) != EW_OK) {
+        ew__free(env, app, sizeof *app);
+        return NULL;
+    }
+    pthread_mutex_init(&app->lock, NULL);
+    pthread_cond_init(&app->changed, NULL);
+    app->name = copy_text(env, name ? name : "everywire");
+    if (!app->name || ew__app_configure(app, options) != EW_OK) {
+        destroy(app);
+        return NULL;
+    }
+    return app;
+}
+
+ew_app *ew_app_new(const char *name) {
+    return ew_app_new_with(name, NULL);
+}
+
+ew_app *ew_app_free(ew_app *app) {
+    if (!app)
+        return NULL;
+    if (app->started && !ew__app_end(app))
+        return NULL; /* a handler still holds a call: leaking is the safe choice */
+    if (app->workers)
+        (void)ew__workers_free(app->workers, 0); /* never started */
+    destroy(app);
+    return NULL;
+}
+
+/* ---- actions ---- */
+
+static void refresh_loop(ew__task *task) {
+    ew__app_loop *loop = ew__container_of(task, ew__app_loop, refresh_task);
+    atomic_store(&loop->refresh_sent, false); /* first: an action added from now on posts again */
+    ew__server_refresh(&loop->server);
+}
+
+static void refresh_all(ew_app *app) {
+    for (size_t i = 0; i < app->n_loops; i++) {
+        ew__app_loop *loop = &app->loops[i];
+        if (atomic_exchange(&loop->refresh_sent, true))
+            continue;
+        loop->refresh_task.fn = refresh_loop;
+        loop->loop.home.ops->post(&loop->loop.home, &loop->refresh_task);
+    }
+}
+
+ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler, void *arg, const ew_action_options *options) {
+    if (!key || !handler)
+        return EW_EINVAL;
+    const ew__callee_ops *ops = &ew__local_callee;
+    void *ud = NULL;
+    if (options && options->may_block) {
+        if (!app->workers && !(app->workers = ew__workers_new(app->env, &app->limits)))
+            return EW_ENOMEM;
+        ops = ew__workers_callee(app->workers);
+        ud = app->workers;
+    }
+    ew_err err = ew__registry_add(&app->registry, key, ops, ud, handler, arg, options);
+    if (err != EW_OK) {
+        set_error(app, "action %.200s: %s", key, ew_err_text(err));
+        return err;
+    }
+    pthread_mutex_lock(&app->lock);
+    bool running = app->started && !app->stopped;
+    pthread_mutex_unlock(&app->lock);
+    if (running)
+        refresh_all(app);
+    return EW_OK;
+}
+
+/* ---- listeners ---- */
+
+static ew_err split_wire(ew_app *app, const char **address, const ew__wire **wire) {
+    const char *equals = strchr(*address, '=');
+    *wire = NULL;
+    if (!equals)
+        return EW_OK;
+    ew_str name = ew__str(*address, (size_t)(equals - *address));
+    *address = equals + 1;
+    if (ew__str_is(name, EW_STR("any")))
+        return EW_OK;
+    *wire = ew__wire_by_name(name);
+    if (*wire)
+        return EW_OK;
+    set_error(app, "there is no wire %.*s in this build", (int)(name.len < 60 ? name.len : 60), name.ptr);
+    return EW_EINVAL;
+}
+
+ew_err ew_app_listen(ew_app *app, const char *address) {
+    const ew__wire *wire = NULL;
+    if (!address || app->started)
+        return EW_EINVAL;
+    ew_err err = split_wire(app, &address, &wire);
+    if (err != EW_OK)
+        return err;
+    if (app->n_listeners == EW__LISTENERS_MAX) {
+        set_error(app, "more than %d listeners", EW__LISTENERS_MAX);
+        return EW_ELIMIT;
+    }
+    ew__app_listener *listener = &app->listeners[app->n_listeners];
+    if (ew__address_parse(address, &listener->address) != EW_OK) {
+        set_error(app, "%.100s is no address: want HOST:PORT with a numeric host or localhost", address);
+        return EW_EINVAL;
+    }
+    if (!listener->address.loopback && !app->allow_remote) {
+        set_error(app, "%s can be reached from other machines; --allow-remote (allow_remote) permits that", listener->address.text);
+        return EW_EACCESS;
+    }
+    listener->wire = wire;
+    app->n_listeners++;
+    return EW_OK;
+}
+
+size_t ew_app_listeners(const ew_app *app) {
+    return app->started ? app->n_listeners : 0;
+}
+
+ew_err ew_app_listener(const ew_app *app, size_t index, const char **ret_wire, const char **ret_address, int *ret_port) {
+    if (index >= ew_app_listeners(app))
+        return EW_ENOTFOUND;
+    const ew__app_listener *listener = &app->listeners[index];
+    if (ret_wire)
+        *ret_wire = listener->wire ? listener->wire->name : "any";
+    if (ret_address)
+        *ret_address = listener->address.text;
+    if (ret_port)
+        *ret_port = listener->address.port;
+    return EW_OK;
+}

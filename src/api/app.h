@@ -1,0 +1,68 @@
+/*
+ * api/app.h: the app behind <everywire/app.h>. Used inside src/api only.
+ */
+#ifndef EW_API_APP_H
+#define EW_API_APP_H
+
+#include "endpoint/server.h"
+#include "handler/workers.h"
+#include "observe/metrics.h"
+#include <everywire/app.h>
+
+#define EW__LISTENERS_MAX 32
+#define EW__THREADS_MAX 256
+
+/* One loop of an app and what runs on it. */
+typedef struct ew__app_loop {
+    ew_app *app;
+    ew__loop loop;
+    ew__server server;
+    ew__metrics metrics;
+    pthread_t thread;
+    bool has_thread;
+    bool abandoned; /* a handler did not end: this memory is never freed, because its answer may still come */
+    ew__timer grace; /* for handlers that do not end when their call is cut off */
+    ew__task drain_task, close_task, refresh_task;
+    atomic_bool drain_sent, close_sent, refresh_sent;
+} ew__app_loop;
+
+typedef struct ew__app_listener {
+    const ew__wire *wire; /* NULL: any */
+    ew__address address;
+} ew__app_listener;
+
+struct ew_app {
+    const ew_env *env;
+    ew_limits limits;
+    unsigned threads;
+    struct uv_loop_s *host;
+    uint64_t drain_ms;
+    char **allow_hosts; /* NULL-ended; the array and its strings are ours */
+    size_t n_allow_hosts;
+    bool allow_remote;
+    char *name;
+    ew__registry registry;
+    ew__workers *workers;
+    ew__app_listener listeners[EW__LISTENERS_MAX];
+    size_t n_listeners;
+    ew__app_loop *loops;
+    size_t n_loops;
+    struct ew__scrape scrape;
+    atomic_uint live_calls, connections;
+    atomic_bool draining;
+    atomic_bool cut;      /* the end came before all calls had ended */
+    ew__timer drain_timer; /* on the first loop */
+    pthread_mutex_t lock; /* of the states below */
+    pthread_cond_t changed;
+    size_t running; /* loops that still run */
+    bool started, stopped, leaked;
+    char error[256];
+};
+
+/* Applies options to an app that was made before they were known; actions stay. Before the start. EW_OK, EW_EINVAL (it runs), EW_ENOMEM. */
+ew_err ew__app_configure(ew_app *app, const ew_app_options *options);
+
+/* Stops without waiting for calls, and frees what runs. false: a handler did not end, the app must stay in memory. */
+bool ew__app_end(ew_app *app);
+
+#endif

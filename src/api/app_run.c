@@ -1,0 +1,353 @@
+/*
+ * api/app_run.c: an app's running life: loops and their threads, draining, the end.
+ *
+ * The end has three steps, each a letter to every loop: drain (no new calls), close (when the last call of all loops has ended, or the time is up),
+ * and the loop's own end (when its connections are closed and no handler holds a call any more, or after a grace).
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "api/app.h"
+#include <signal.h>
+#include <stdio.h>
+
+#define DEFAULT_LISTENER "127.0.0.1:3400"
+#define GRACE_MS 2000 /* for handlers whose call was cut off */
+
+/* ---- the end of a loop ---- */
+
+static void loop_ended(ew__app_loop *loop) {
+    ew_app *app = loop->app;
+    pthread_mutex_lock(&app->lock);
+    if (--app->running == 0)
+        pthread_cond_broadcast(&app->changed);
+    pthread_mutex_unlock(&app->lock);
+}
+
+static void on_uv_closed(ew__loop *uv, void *ud) {
+    ew__app_loop *loop = ud;
+    (void)uv;
+    if (loop->app->host)
+        loop_ended(loop);
+}
+
+static void end_loop(ew__app_loop *loop) {
+    ew__timer_stop(&loop->loop.home.timers, &loop->grace);
+    ew__timer_stop(&loop->loop.home.timers, &loop->app->drain_timer);
+    ew__loop_close(&loop->loop, on_uv_closed, loop);
+}
+
+/* A handler did not end. The thread stops; what its answer would touch stays in memory. */
+static void on_grace_over(ew__timer *timer, uint64_t now) {
+    ew__app_loop *loop = ew__container_of(timer, ew__app_loop, grace);
+    (void)now;
+    loop->abandoned = true;
+    ew__log(loop->app->env, EW_LOG_ERROR, "app", "%u calls did not end after they were cut off", loop->loop.home.live_calls);
+    if (loop->app->host)
+        loop_ended(loop);
+    else
+        uv_stop(loop->loop.uv);
+}
+
+static void on_server_closed(ew__server *server) {
+    ew__app_loop *loop = server->ud;
+    ew__home *home = &loop->loop.home;
+    if (home->live_calls == 0)
+        end_loop(loop);
+    else if (ew__timer_set(&home->timers, &loop->grace, home->now + EW__MS(GRACE_MS), on_grace_over) != EW_OK)
+        on_grace_over(&loop->grace, home->now);
+}
+
+/* ---- draining ---- */
+
+static void close_loop(ew__task *task) {
+    ew__app_loop *loop = ew__container_of(task, ew__app_loop, close_task);
+    ew__server_close(&loop->server, atomic_load(&loop->app->cut), on_server_closed);
+}
+
+/* A letter can be under way only once: a second close (now with `cut`) waits for the first to arrive. */
+static void close_loop_and_reopen(ew__task *task) {
+    ew__app_loop *loop = ew__container_of(task, ew__app_loop, close_task);
+    atomic_store(&loop->close_sent, false);
+    close_loop(task);
+}
+
+static void close_all(ew_app *app) {
+    for (size_t i = 0; i < app->n_loops; i++) {
+        ew__app_loop *loop = &app->loops[i];
+        if (atomic_exchange(&loop->close_sent, true))
+            continue;
+        loop->close_task.fn = close_loop_and_reopen;
+        loop->loop.home.ops->post(&loop->loop.home, &loop->close_task);
+    }
+}
+
+static void on_calls_idle(ew__home *home) {
+    ew__app_loop *loop = ew__container_of(ew__loop_of(home), ew__app_loop, loop);
+    ew_app *app = loop->app;
+    if (ew__timer_active(&loop->grace)) {
+        end_loop(loop);
+        return;
+    }
+    if (atomic_load(&app->draining) && atomic_load(&app->live_calls) == 0)
+        close_all(app);
+}
+
+static void on_drain_over(ew__timer *timer, uint64_t now) {
+    ew_app *app = ew__container_of(timer, ew_app, drain_timer);
+    (void)now;
+    if (atomic_load(&app->live_calls) > 0)
+        atomic_store(&app->cut, true);
+    close_all(app);
+}
+
+static void drain_loop(ew__task *task) {
+    ew__app_loop *loop = ew__container_of(task, ew__app_loop, drain_task);
+    ew_app *app = loop->app;
+    ew__home *home = &loop->loop.home;
+    ew__server_drain(&loop->server);
+    if (atomic_load(&app->live_calls) == 0)
+        close_all(app);
+    else if (loop == app->loops && ew__timer_set(&home->timers, &app->drain_timer, home->now + EW__MS(app->drain_ms), on_drain_over) != EW_OK)
+        on_drain_over(&app->drain_timer, home->now);
+}
+
+void ew_app_stop(ew_app *app) {
+    pthread_mutex_lock(&app->lock);
+    bool running = app->started && app->running > 0;
+    pthread_mutex_unlock(&app->lock);
+    if (!running)
+        return;
+    if (atomic_exchange(&app->draining, true)) { /* the second time */
+        if (atomic_load(&app->live_calls) > 0)
+            atomic_store(&app->cut, true);
+        close_all(app);
+        return;
+    }
+    for (size_t i = 0; i < app->n_loops; i++) {
+        ew__app_loop *loop = &app->loops[i];
+        if (atomic_exchange(&loop->drain_sent, true))
+            continue;
+        loop->drain_task.fn = drain_loop;
+        loop->loop.home.ops->post(&loop->loop.home, &loop->drain_task);
+    }
+}
+
+/* ---- metrics ---- */
+
+static ew_err write_metrics(struct ew__scrape *scrape, ew__buf *out) {
+    ew_app *app = ew__container_of(scrape, ew_app, scrape);
+    ew__metrics *sets[EW__THREADS_MAX];
+    ew__metrics_extra extra = {.loops = app->n_loops};
+    for (size_t i = 0; i < app->n_loops; i++) {
+        const ew__traffic *traffic = &app->loops[i].server.traffic;
+        sets[i] = &app->loops[i].metrics;
+        extra.connections_open += atomic_load(&traffic->open);
+        extra.connections_accepted += atomic_load(&traffic->accepted);
+        extra.connections_refused += atomic_load(&traffic->refused);
+        extra.bytes_in += atomic_load(&traffic->bytes_in);
+        extra.bytes_out += atomic_load(&traffic->bytes_out);
+        extra.events_dropped += atomic_load(&app->loops[i].loop.home.dropped);
+    }
+    return ew__metrics_write(out, sets, app->n_loops, &extra);
+}
+
+/* ---- starting ---- */
+
+static void loop_done(ew__app_loop *loop) {
+    ew__server_done(&loop->server);
+    ew__metrics_done(&loop->metrics);
+    ew__loop_done(&loop->loop);
+}
+
+/* Lets the closing of handles happen on a loop that no thread runs. */
+static void turn_until_closed(ew__app_loop *loop) {
+    while (loop->loop.n_handles > 0)
+        (void)uv_run(loop->loop.uv, UV_RUN_NOWAIT);
+}
+
+static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
+    loop->app = app;
+    ew_err err = ew__loop_init(&loop->loop, app->env, &app->limits, app->host);
+    if (err != EW_OK)
+        return err;
+    ew__metrics_init(&loop->metrics, app->env);
+    loop->loop.home.observer = &loop->metrics.observer;
+    loop->loop.home.live_all = &app->live_calls;
+    loop->loop.home.on_idle = on_calls_idle;
+    err = ew__server_init(&loop->server, &loop->loop, &app->registry, app->n_listeners, &app->connections);
+    loop->server.ud = loop;
+    if (err != EW_OK) {
+        ew__loop_close(&loop->loop, NULL, NULL);
+        turn_until_closed(loop);
+        ew__metrics_done(&loop->metrics);
+        ew__loop_done(&loop->loop);
+    }
+    return err;
+}
+
+static void fail_start(ew_app *app, const ew__app_listener *listener, ew_err err) {
+    (void)snprintf(app->error, sizeof app->error, "cannot listen on %s: %s", listener->address.text, ew_err_text(err));
+}
+
+static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
+    ew__site site = {.allow_hosts = (const char *const *)app->allow_hosts, .scrape = &app->scrape};
+    ew_err err = ew__address_probe(&listener->address);
+    for (size_t i = 0; i < app->n_loops && err == EW_OK; i++)
+        err = ew__server_listen(&app->loops[i].server, &listener->address, listener->wire, &site);
+    if (err != EW_OK)
+        fail_start(app, listener, err);
+    return err;
+}
+
+static void *thread_main(void *arg) {
+    ew__app_loop *loop = arg;
+    ew__loop_run(&loop->loop);
+    loop_ended(loop);
+    return NULL;
+}
+
+/* Signals are the host's business: no thread of ours takes them. */
+static ew_err start_thread(ew__app_loop *loop) {
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int err = pthread_create(&loop->thread, NULL, thread_main, loop);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    loop->has_thread = err == 0;
+    return err == 0 ? EW_OK : EW_EIO;
+}
+
+/* Undoes a start that failed before any thread ran: the handles are closed by running each loop once more. */
+static void nothing(ew__server *server) {
+    ew__app_loop *loop = server->ud;
+    ew__loop_close(&loop->loop, NULL, NULL);
+}
+
+static void undo_start(ew_app *app, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        ew__app_loop *loop = &app->loops[i];
+        ew__loop_adopt_thread(&loop->loop);
+        ew__server_close(&loop->server, true, nothing);
+        turn_until_closed(loop);
+        loop_done(loop);
+    }
+    ew__free(app->env, app->loops, sizeof *app->loops * app->n_loops);
+    app->loops = NULL;
+    app->n_loops = 0;
+}
+
+static unsigned loop_count(const ew_app *app) {
+    if (app->host)
+        return 1;
+    unsigned n = app->threads;
+    if (n == 0)
+        n = (unsigned)uv_available_parallelism();
+    return n < 1 ? 1 : n > EW__THREADS_MAX ? EW__THREADS_MAX : n;
+}
+
+static ew_err make_loops(ew_app *app, size_t *ret_made) {
+    app->n_loops = loop_count(app);
+    app->loops = ew__zalloc(app->env, sizeof *app->loops * app->n_loops);
+    if (!app->loops)
+        return EW_ENOMEM;
+    for (*ret_made = 0; *ret_made < app->n_loops; ++*ret_made) {
+        ew_err err = init_loop(app, &app->loops[*ret_made]);
+        if (err != EW_OK)
+            return err;
+    }
+    return EW_OK;
+}
+
+static ew_err start_loops(ew_app *app) {
+    app->started = true;
+    app->running = app->n_loops;
+    if (app->host) {
+        ew__loop_adopt_thread(&app->loops[0].loop);
+        return EW_OK;
+    }
+    for (size_t i = 0; i < app->n_loops; i++) {
+        if (start_thread(&app->loops[i]) == EW_OK)
+            continue;
+        pthread_mutex_lock(&app->lock);
+        app->running -= app->n_loops - i; /* those never ran */
+        pthread_mutex_unlock(&app->lock);
+        for (size_t k = i; k < app->n_loops; k++) {
+            ew__loop_adopt_thread(&app->loops[k].loop);
+            atomic_store(&app->loops[k].close_sent, true);
+            atomic_store(&app->loops[k].drain_sent, true);
+            app->loops[k].abandoned = true;
+        }
+        (void)snprintf(app->error, sizeof app->error, "cannot start a thread");
+        return EW_EIO;
+    }
+    return EW_OK;
+}
+
+ew_err ew_app_start(ew_app *app) {
+    if (app->started)
+        return EW_EINVAL;
+    if (app->n_listeners == 0) {
+        ew_err err = ew_app_listen(app, DEFAULT_LISTENER);
+        if (err != EW_OK)
+            return err;
+    }
+    size_t made = 0;
+    app->scrape.write = write_metrics;
+    ew_err err = make_loops(app, &made);
+    for (size_t i = 0; i < app->n_listeners && err == EW_OK; i++)
+        err = bind_listener(app, &app->listeners[i]);
+    if (err != EW_OK) {
+        if (!app->error[0])
+            (void)snprintf(app->error, sizeof app->error, "cannot start: %s", ew_err_text(err));
+        undo_start(app, made);
+        return err;
+    }
+    return start_loops(app);
+}
+
+/* ---- the end of all ---- */
+
+/* All loops have ended: joins their threads and frees them, once. false: some of it must stay. */
+static bool reap(ew_app *app) {
+    bool clean = !app->workers || ew__workers_free(app->workers, GRACE_MS);
+    app->workers = NULL;
+    for (size_t i = 0; i < app->n_loops; i++) {
+        if (app->loops[i].has_thread)
+            pthread_join(app->loops[i].thread, NULL);
+        if (app->loops[i].abandoned)
+            clean = false;
+    }
+    if (!clean)
+        return false;
+    for (size_t i = 0; i < app->n_loops; i++)
+        loop_done(&app->loops[i]);
+    ew__free(app->env, app->loops, sizeof *app->loops * app->n_loops);
+    app->loops = NULL;
+    app->n_loops = 0;
+    return true;
+}
+
+ew_err ew_app_wait(ew_app *app) {
+    if (!app->started || app->host)
+        return EW_EINVAL;
+    pthread_mutex_lock(&app->lock);
+    while (app->running > 0)
+        pthread_cond_wait(&app->changed, &app->lock);
+    bool first = !app->stopped;
+    app->stopped = true;
+    pthread_mutex_unlock(&app->lock);
+    if (first)
+        app->leaked = !reap(app);
+    return atomic_load(&app->cut) ? EW_ETIMEOUT : EW_OK;
+}
+
+bool ew__app_end(ew_app *app) {
+    ew_app_stop(app);
+    ew_app_stop(app); /* twice: at once */
+    if (!app->host) {
+        (void)ew_app_wait(app);
+        return !app->leaked;
+    }
+    while (app->running > 0) /* on the host's thread, not in a callback: its loop is ours to turn */
+        (void)uv_run(app->loops[0].loop.uv, UV_RUN_ONCE);
+    return reap(app);
+}

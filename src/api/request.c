@@ -1,0 +1,306 @@
+/*
+ * api/request.c: requests of a client: the caller's end of an outgoing call, reachable from any thread.
+ *
+ * A request has two owners: the client until the call has ended, the user until ew_request_free. Everything the call needs is copied into the
+ * request's memory, which outlives the call.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "api/client.h"
+#include "json/json.h"
+#include <errno.h>
+#include <time.h>
+
+/* ---- memory ---- */
+
+static void unref(ew_request *request) {
+    if (atomic_fetch_sub_explicit(&request->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    const ew_env *env = request->arena.env;
+    pthread_cond_destroy(&request->changed);
+    pthread_mutex_destroy(&request->lock);
+    ew__arena_done(&request->arena);
+    ew__free(env, request, sizeof *request);
+}
+
+static ew_err copy_options(ew_request *request, const ew_request_options *options) {
+    request->options = *options;
+    ew_str *const slices[] = {&request->options.action, &request->options.input, &request->options.context, &request->options.labels,
+                              &request->options.traceparent};
+    for (size_t i = 0; i < sizeof slices / sizeof *slices; i++)
+        if (ew__arena_str(&request->arena, *slices[i], slices[i]) != EW_OK)
+            return EW_ENOMEM;
+    return EW_OK;
+}
+
+static ew_err new_request(ew_client *client, ew__call_kind kind, const ew_request_options *options, ew_request **ret) {
+    ew_request *request = ew__zalloc(client->env, sizeof *request);
+    if (!request)
+        return EW_ENOMEM;
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    atomic_init(&request->refs, 1);
+    request->client = client;
+    request->kind = kind;
+    ew__arena_init(&request->arena, client->env, NULL, 0);
+    pthread_mutex_init(&request->lock, NULL);
+    pthread_cond_init(&request->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    if (copy_options(request, options) != EW_OK) {
+        unref(request);
+        return EW_ENOMEM;
+    }
+    *ret = request;
+    return EW_OK;
+}
+
+/* ---- the caller's end; loop thread ---- */
+
+static ew_err on_chunk(ew_call *call, ew_str json) {
+    ew_request *request = call->caller_ud;
+    if (request->options.on_chunk)
+        request->options.on_chunk(request, json, request->options.ud);
+    return EW_OK;
+}
+
+static ew_end public_end(const ew_call *call, const ew__end *end) {
+    return (ew_end){.status = end->status, .result = end->result, .fault = end->fault, .origin = end->origin, .trace_id = call ? call->remote_trace_id : ew__str(NULL, 0)};
+}
+
+/* Copies an end into the request's memory, for those who wait. Without memory for it they learn that. */
+static void keep_end(ew_request *request, const ew_end *end) {
+    request->end = *end;
+    ew_str *const slices[] = {&request->end.result, &request->end.fault.message, &request->end.fault.details, &request->end.trace_id};
+    for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
+        if (ew__arena_str(&request->arena, *slices[i], slices[i]) == EW_OK)
+            continue;
+        request->end = (ew_end){.status = EW_STATUS_RESOURCE_EXHAUSTED,
+                                .origin = EW_ORIGIN_LOCAL,
+                                .fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED, .message = EW_STR("out of memory")}};
+        return;
+    }
+}
+
+static void tell_end(ew_request *request, const ew_end *end) {
+    if (request->keep_end)
+        keep_end(request, end);
+    if (request->options.on_end)
+        request->options.on_end(request, end, request->options.ud);
+    atomic_fetch_sub(&request->client->active, 1);
+    pthread_mutex_lock(&request->lock);
+    request->ended = true;
+    pthread_cond_broadcast(&request->changed);
+    pthread_mutex_unlock(&request->lock);
+    unref(request);
+}
+
+static void on_end(ew_call *call, const ew__end *end) {
+    ew_request *request = call->caller_ud;
+    ew_end told = public_end(call, end);
+    request->call = NULL;
+    tell_end(request, &told);
+    ew__call_release(call);
+}
+
+static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end};
+
+static void fill_call(ew_request *request, ew_call *call) {
+    const ew_request_options *options = &request->options;
+    ew__home *home = call->home;
+    call->kind = (uint8_t)request->kind;
+    call->key = options->action;
+    call->input = options->input.len ? options->input : EW_STR("null");
+    call->context = options->context;
+    call->labels = options->labels;
+    call->wants_chunks = options->stream;
+    call->has_input = options->input_stream;
+    if (options->traceparent.len == 0 || ew__trace_continue(&call->trace, &home->rng, options->traceparent) != EW_OK)
+        ew__trace_new(&call->trace, &home->rng);
+    if (options->timeout_ms) {
+        uint64_t now = ew__home_read_clock(home);
+        call->deadline = options->timeout_ms >= (EW__NEVER - now) / 1000000 ? EW__NEVER - 1 : now + EW__MS(options->timeout_ms);
+    }
+}
+
+static void tell_unopened(ew_request *request, ew_origin origin, ew_status status, ew_str message) {
+    ew_end end = {.status = status, .origin = origin, .fault = {.status = status, .message = message}};
+    tell_end(request, &end);
+}
+
+static void open_request(ew__task *task) {
+    ew_request *request = ew__container_of(task, ew_request, open_task);
+    ew_client *client = request->client;
+    if (request->cancel_early) {
+        tell_unopened(request, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the call was cancelled"));
+        return;
+    }
+    ew_call *call = ew__call_new(&client->loop.home, &caller, request);
+    if (!call) {
+        tell_unopened(request, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory, or too many calls"));
+        return;
+    }
+    request->call = call;
+    fill_call(request, call);
+    ew__pool_open(&client->pool, call);
+}
+
+/* ---- the public functions ---- */
+
+static ew_err check_json(ew_str json) {
+    return json.len == 0 || ew__json_validate(json, NULL) == EW_OK ? EW_OK : EW_ESYNTAX;
+}
+
+static ew_err check_options(const ew_client *client, const ew_request_options *options) {
+    if (options->action.len == 0 || options->action.len > 4096)
+        return EW_EINVAL;
+    if (check_json(options->input) || check_json(options->context) || check_json(options->labels))
+        return EW_ESYNTAX;
+    if (client->target.wire->refuses && client->target.wire->refuses(options))
+        return EW_EUNSUPPORTED;
+    return EW_OK;
+}
+
+static ew_err start(ew_client *client, ew__call_kind kind, const ew_request_options *options, ew_request **ret_request) {
+    ew_request *request = NULL;
+    if (atomic_load(&client->closing))
+        return EW_ECLOSED;
+    if (atomic_fetch_add(&client->active, 1) >= client->limits.calls) {
+        atomic_fetch_sub(&client->active, 1);
+        return EW_ELIMIT;
+    }
+    ew_err err = new_request(client, kind, options, &request);
+    if (err != EW_OK) {
+        atomic_fetch_sub(&client->active, 1);
+        return err;
+    }
+    if (ret_request) {
+        request->keep_end = true;
+        atomic_fetch_add(&request->refs, 1);
+        *ret_request = request;
+    }
+    request->open_task.fn = open_request;
+    client->loop.home.ops->post(&client->loop.home, &request->open_task);
+    return EW_OK;
+}
+
+ew_err ew_client_call(ew_client *client, const ew_request_options *options, ew_request **ret_request) {
+    ew_err err = check_options(client, options);
+    return err == EW_OK ? start(client, EW__CALL_RUN, options, ret_request) : err;
+}
+
+ew_err ew_client_list(ew_client *client, const ew_request_options *options, ew_request **ret_request) {
+    ew_request_options list = {.timeout_ms = options->timeout_ms, .on_end = options->on_end, .ud = options->ud};
+    return start(client, EW__CALL_LIST, &list, ret_request);
+}
+
+static struct timespec in_ms(uint64_t ms) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at); /* allow-banned: a condition's clock */
+    at.tv_sec += (time_t)(ms / 1000);
+    at.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
+    }
+    return at;
+}
+
+ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end) {
+    struct timespec until = in_ms(ms);
+    int err = 0;
+    if (!request->client->host && ew__home_here(&request->client->loop.home))
+        return EW_EUNSUPPORTED;
+    pthread_mutex_lock(&request->lock);
+    while (!request->ended && err != ETIMEDOUT)
+        err = ms ? pthread_cond_timedwait(&request->changed, &request->lock, &until) : pthread_cond_wait(&request->changed, &request->lock);
+    bool ended = request->ended;
+    pthread_mutex_unlock(&request->lock);
+    if (!ended)
+        return EW_ETIMEOUT;
+    if (ret_end)
+        *ret_end = request->end;
+    return EW_OK;
+}
+
+static void cancel_request(ew__task *task) {
+    ew_request *request = ew__container_of(task, ew_request, cancel_task);
+    if (request->call)
+        ew__call_cancel(request->call, EW__CANCEL_ASKED);
+    else
+        request->cancel_early = true;
+    unref(request);
+}
+
+void ew_request_cancel(ew_request *request) {
+    if (atomic_exchange(&request->cancel_sent, true))
+        return;
+    pthread_mutex_lock(&request->lock);
+    bool ended = request->ended; /* then the client may be gone */
+    if (!ended) {
+        atomic_fetch_add(&request->refs, 1);
+        request->cancel_task.fn = cancel_request;
+        request->client->loop.home.ops->post(&request->client->loop.home, &request->cancel_task);
+    }
+    pthread_mutex_unlock(&request->lock);
+}
+
+ew_request *ew_request_free(ew_request *request) {
+    if (request)
+        unref(request);
+    return NULL;
+}
+
+/* ---- input streams ---- */
+
+struct piece {
+    ew__task task;
+    ew_request *request;
+    size_t len;
+    bool end;
+    char bytes[];
+};
+
+static void send_piece(ew__task *task) {
+    struct piece *piece = ew__container_of(task, struct piece, task);
+    ew_request *request = piece->request;
+    atomic_fetch_sub(&request->sending, piece->len);
+    if (request->call && piece->end)
+        ew__call_input_end(request->call);
+    else if (request->call)
+        (void)ew__call_input(request->call, ew__str(piece->bytes, piece->len));
+    ew__free(request->arena.env, piece, sizeof *piece + piece->len);
+    unref(request);
+}
+
+static ew_err post_piece(ew_request *request, ew_str json, bool end) {
+    ew_err err = EW_OK;
+    if (!request->options.input_stream)
+        return EW_EUNSUPPORTED;
+    struct piece *piece = ew__alloc(request->arena.env, sizeof *piece + json.len);
+    if (!piece)
+        return EW_ENOMEM;
+    *piece = (struct piece){.task = {.fn = send_piece}, .request = request, .len = json.len, .end = end};
+    if (json.len)
+        memcpy(piece->bytes, json.ptr, json.len);
+    pthread_mutex_lock(&request->lock);
+    if (request->ended) {
+        err = EW_EENDED;
+    } else {
+        atomic_fetch_add(&request->refs, 1);
+        size_t sending = atomic_fetch_add(&request->sending, json.len) + json.len;
+        request->client->loop.home.ops->post(&request->client->loop.home, &piece->task);
+        err = sending > request->client->limits.in_queue_bytes ? EW_FULL : EW_OK;
+    }
+    pthread_mutex_unlock(&request->lock);
+    if (err == EW_EENDED)
+        ew__free(request->arena.env, piece, sizeof *piece + json.len);
+    return err;
+}
+
+ew_err ew_request_send(ew_request *request, ew_str json) {
+    return json.len == 0 || check_json(json) ? EW_ESYNTAX : post_piece(request, json, false);
+}
+
+ew_err ew_request_send_end(ew_request *request) {
+    return post_piece(request, ew__str(NULL, 0), true);
+}

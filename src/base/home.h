@@ -1,0 +1,64 @@
+/*
+ * base/home.h: where calls live. One home is one thread of control with its clock, timers, chance and pooled memory: an event loop in
+ * production (io/loop.c fills it), a simulated one in tests. Everything that belongs to a home is touched by its thread only; other threads
+ * reach it through post.
+ */
+#ifndef EW_BASE_HOME_H
+#define EW_BASE_HOME_H
+
+#include "base/mem.h"
+#include "base/timer.h"
+#include "base/util.h"
+#include <everywire/limits.h>
+#include <stdatomic.h>
+
+typedef struct ew__home ew__home;
+typedef struct ew__task ew__task;
+typedef struct ew__observer ew__observer;
+
+struct ew__task {
+    ew__task *next;
+    void (*fn)(ew__task *task); /* runs on the home's thread; owns the task's memory from then on */
+};
+
+typedef struct ew__home_ops {
+    bool (*here)(const ew__home *home);         /* does the calling thread own this home? Any thread */
+    void (*post)(ew__home *home, ew__task *task); /* runs the task there, in order of posting. Any thread; never fails */
+} ew__home_ops;
+
+/* Memory of one small size, kept for reuse up to a number, so that a steady flow of calls allocates nothing. */
+#define EW__PIECE_SIZE ((size_t)4096)
+typedef struct ew__pieces {
+    const ew_env *env;
+    void *free; /* each begins with a pointer to the next */
+    uint32_t n_free;
+    uint32_t max_free;
+} ew__pieces;
+void *ew__piece_get(ew__pieces *pieces); /* not cleared; NULL when there is none */
+void ew__piece_put(ew__pieces *pieces, void *piece);
+
+struct ew__home {
+    const ew__home_ops *ops;
+    const ew_env *env;
+    const ew_limits *limits; /* complete */
+    ew__observer *observer;  /* NULL: nobody looks */
+    uint64_t now;            /* monotonic nanoseconds, refreshed every turn */
+    ew__timers timers;
+    ew__rng rng;
+    ew__blocks blocks;
+    ew__pieces pieces; /* small pooled memory: calls */
+    uint32_t live_calls;         /* opened and not yet ended by their callee */
+    atomic_uint *live_all;       /* the same over all homes of a runtime; may be NULL */
+    void (*on_idle)(ew__home *home); /* the last call here has ended; may be NULL */
+    atomic_ullong dropped;       /* late events */
+};
+
+/* Sets everything but ops; limits must stay. */
+void ew__home_init(ew__home *home, const ew_env *env, const ew_limits *limits);
+/* Gives pooled memory back to the allocator (when the program has become idle). */
+void ew__home_trim(ew__home *home);
+void ew__home_done(ew__home *home);
+static inline bool ew__home_here(const ew__home *home) { return home->ops->here(home); }
+static inline uint64_t ew__home_read_clock(ew__home *home) { return home->now = home->env->now_ns(home->env->ud); }
+
+#endif

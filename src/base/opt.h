@@ -1,0 +1,108 @@
+/*
+ * base/opt.h: command lines as data: a table of options, one reader for all of them, their help, durations, and the
+ * nearest name for a mistyped one. It prints only where a function takes a FILE. Libc only; no state outside the
+ * caller's memory.
+ */
+#ifndef EW_BASE_OPT_H
+#define EW_BASE_OPT_H
+
+#include <everywire/base.h>
+#include <stdio.h>
+
+/* One option. A table of them ends with an entry whose name is NULL. */
+typedef struct ew__opt {
+    const char *name; /* long name without its dashes */
+    char letter;      /* 'h' for -h; 0 for none */
+    const char *arg;  /* what the help calls its argument; NULL: it takes none */
+    const char *help; /* for people; a newline goes on in the help's column */
+    int id;           /* what ew__opts_next answers; above 0 */
+} ew__opt;
+
+#define EW__OPT_END 0     /* no more words */
+#define EW__OPT_WORD (-1) /* an operand: opts.value */
+#define EW__OPT_REST (-2) /* "--": what follows it starts at argv[opts.at] and is the caller's */
+#define EW__OPT_BAD (-3)  /* opts.problem says what is wrong */
+
+typedef struct ew__opts {
+    const ew__opt *table;
+    int argc;
+    char *const *argv;
+    int at;            /* the next word */
+    const char *value; /* the option's argument, or the operand */
+    char problem[256];
+} ew__opts;
+
+/* Reads argv from index `first` on. All pointers are borrowed. */
+void ew__opts_init(ew__opts *opts, const ew__opt *table, int argc, char *const *argv, int first);
+
+/*
+ * The next option's id, or one of the EW__OPT_ values. "--name value", "--name=value", "-n value"; options and operands
+ * may stand in any order. "-" and negative numbers are operands.
+ */
+int ew__opts_next(ew__opts *opts);
+
+/* One line or more per option, in two columns. */
+void ew__opts_help(FILE *out, const ew__opt *table);
+
+/* The longest duration that is understood: a hundred years, so that no sum of it with a clock overflows. */
+#define EW__DURATION_MAX_MS ((uint64_t)100 * 365 * 24 * 3600 * 1000)
+
+/*
+ * "500ms", "2s", "1.5m", "1h", or a bare number of seconds. Parts of a millisecond count as a whole one, so that only
+ * zero is zero. EW_OK, EW_EINVAL (not a duration) or EW_ELIMIT (too long).
+ */
+ew_err ew__duration_parse(ew_str text, uint64_t *ret_ms);
+
+/*
+ * Insertions, deletions, replacements and swaps of neighbours between two words; UINT_MAX when one has more than 63
+ * bytes.
+ */
+unsigned ew__edit_distance(ew_str a, ew_str b);
+
+/* Finds the nearest of many names: init, try each, read best (ptr NULL: none is near enough to be meant). */
+typedef struct ew__near {
+    ew_str word;
+    ew_str best;
+    unsigned distance;
+} ew__near;
+
+void ew__near_init(ew__near *near, ew_str word);
+void ew__near_try(ew__near *near, ew_str candidate);
+
+/*
+ * The options that every serving program takes: ew_app_main reads them; the command line's serve verb, which adds its
+ * own, shows and skips them.
+ */
+enum {
+    EW__SERVE_LISTEN = 1,
+    EW__SERVE_THREADS,
+    EW__SERVE_DRAIN,
+    EW__SERVE_ALLOW_HOST,
+    EW__SERVE_ALLOW_REMOTE,
+    EW__SERVE_LIMIT,
+    EW__SERVE_LOG_LEVEL,
+    EW__SERVE_QUIET,
+    EW__SERVE_HELP,
+    EW__SERVE_VERSION,
+    EW__SERVE_OWN /* the first id that is free for a program's own options */
+};
+
+/* To be put into the initialiser of a table, before its end. */
+#define EW__SERVE_OPTIONS                                                                                              \
+    {"listen", 0, "[WIRE=]ADDR",                                                                                       \
+     "listen there; WIRE is any (default) or http; port 0 picks a free\n"                                              \
+     "one; may be repeated; without it: 127.0.0.1:3400",                                                               \
+     EW__SERVE_LISTEN},                                                                                                \
+        {"threads", 0, "N", "event loops; without it: one per core", EW__SERVE_THREADS},                               \
+        {"drain", 0, "DUR", "how long running calls may go on after the first signal; 10s", EW__SERVE_DRAIN},          \
+        {"allow-host", 0, "NAME", "a further name that HTTP requests may ask for; may be repeated",                    \
+         EW__SERVE_ALLOW_HOST},                                                                                        \
+        {"allow-remote", 0, NULL, "let --listen take other addresses than loopback ones", EW__SERVE_ALLOW_REMOTE},     \
+        {"limit", 0, "NAME=VALUE", "change a limit; --help limits lists them; may be repeated", EW__SERVE_LIMIT},      \
+        {"log-level", 0, "LEVEL", "error, warn, info (default) or debug", EW__SERVE_LOG_LEVEL},                        \
+        {"quiet", 'q', NULL, "print nothing but errors", EW__SERVE_QUIET},                                             \
+        {"help", 'h', NULL, "show this; --help limits shows the limits", EW__SERVE_HELP}, {                            \
+        "version", 'V', NULL, "show the version", EW__SERVE_VERSION                                                    \
+    }
+
+#endif

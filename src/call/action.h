@@ -1,0 +1,72 @@
+/*
+ * call/action.h: actions and the list of them. A registry is built by any thread; readers use an immutable version of it, so that looking an
+ * action up takes no lock. Replacing a version never touches the calls that run.
+ */
+#ifndef EW_CALL_ACTION_H
+#define EW_CALL_ACTION_H
+
+#include "base/map.h"
+#include "base/mem.h"
+#include <everywire/app.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+typedef struct ew__callee_ops ew__callee_ops;
+
+/* Never changes once it is made; freed with the last reference. */
+typedef struct ew__action {
+    atomic_uint refs;
+    const ew_env *env;
+    const ew__callee_ops *ops; /* what kind of handler stands behind it */
+    void *ops_ud;              /* that kind's own */
+    ew_handler_fn fn;
+    void *arg;
+    uint32_t id;       /* unique in its registry, from 0: index of its statistics */
+    ew_str key;        /* "/flow/greet" */
+    ew_str name;       /* "greet" */
+    ew_str type;       /* "flow" */
+    ew_str descriptor; /* JSON object */
+    ew__arena arena;
+} ew__action;
+
+/* A version: what is callable now. */
+typedef struct ew__actions {
+    atomic_uint refs;
+    const ew_env *env;
+    ew__map by_key;
+    ew__map by_name;   /* name -> action, or &ew__ambiguous */
+    ew_str listing;    /* JSON object, key -> descriptor */
+    size_t listing_cap;
+} ew__actions;
+
+typedef struct ew__registry {
+    const ew_env *env;
+    pthread_mutex_t lock;
+    ew__actions *current;
+    uint32_t next_id;
+} ew__registry;
+
+#define EW__ACTIONS_MAX 10000
+
+ew_err ew__registry_init(ew__registry *registry, const ew_env *env);
+void ew__registry_done(ew__registry *registry);
+/* Adds one action and makes a new version of the list. Any thread. Errors as ew_app_action. */
+ew_err ew__registry_add(ew__registry *registry, const char *key, const ew__callee_ops *ops, void *ops_ud, ew_handler_fn fn, void *arg,
+                        const ew_action_options *options);
+/* The newest version, with a reference for the caller. Any thread. */
+ew__actions *ew__registry_get(ew__registry *registry);
+
+ew__actions *ew__actions_ref(ew__actions *actions);
+void ew__actions_unref(ew__actions *actions);
+/* Exact key, then unique name. EW_OK and a borrowed action; EW_ENOTFOUND; EW_EEXISTS: several actions have that name. */
+ew_err ew__actions_find(const ew__actions *actions, ew_str key_or_name, ew__action **ret_action);
+/* Writes "/flow/x, /tool/x" for a name that several actions have; cut at capacity. Returns the length. */
+size_t ew__actions_matches(const ew__actions *actions, ew_str name, char *out, size_t capacity);
+
+static inline ew__action *ew__action_ref(ew__action *action) {
+    atomic_fetch_add_explicit(&action->refs, 1, memory_order_relaxed);
+    return action;
+}
+void ew__action_unref(ew__action *action);
+
+#endif

@@ -1,0 +1,261 @@
+/*
+ * call/call.c: the state machine of a call, on its home thread. Two flags carry it: caller_open (somebody waits for the end) and callee_open
+ * (somebody owes one). The doors from other threads are in post.c, waiting ones in sync.c, local handlers in local.c.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "call/call.h"
+#include "call/call_memory.h"
+#include "call/input_queue.h"
+#include "json/json.h"
+
+static void dropped(ew__home *home) {
+    atomic_fetch_add_explicit(&home->dropped, 1, memory_order_relaxed);
+}
+
+/* ---- life ---- */
+
+static void count_live(ew__home *home, int by) {
+    home->live_calls += (uint32_t)by;
+    if (home->live_all)
+        atomic_fetch_add_explicit(home->live_all, (unsigned)by, memory_order_acq_rel);
+}
+
+static bool too_many(const ew__home *home) {
+    uint64_t live = home->live_all ? atomic_load_explicit(home->live_all, memory_order_relaxed) : home->live_calls;
+    return live >= home->limits->calls;
+}
+
+ew_call *ew__call_new(ew__home *home, const ew__caller_ops *caller, void *ud) {
+    ew_call *call = too_many(home) ? NULL : ew__call_memory_get(home);
+    if (!call)
+        return NULL;
+    atomic_init(&call->refs, 1);
+    call->home = home;
+    call->caller = caller;
+    call->caller_ud = ud;
+    call->deadline = EW__NEVER;
+    call->input = EW_STR("null");
+    call->wire = "local";
+    return call;
+}
+
+static void destroy(ew_call *call) {
+    ew__input_queue_clear(call);
+    ew__call_sync_free(call);
+    if (call->action)
+        ew__action_unref(call->action);
+    ew__call_memory_put(call->home, call);
+}
+
+static void unref_task(ew__task *task) {
+    destroy(ew__container_of(task, ew_call, unref_task));
+}
+
+ew_call *ew_call_ref(ew_call *call) {
+    atomic_fetch_add_explicit(&call->refs, 1, memory_order_relaxed);
+    return call;
+}
+
+ew_call *ew_call_unref(ew_call *call) {
+    if (!call || atomic_fetch_sub_explicit(&call->refs, 1, memory_order_acq_rel) != 1)
+        return NULL;
+    if (ew__home_here(call->home)) {
+        destroy(call);
+    } else {
+        call->unref_task.fn = unref_task;
+        call->home->ops->post(call->home, &call->unref_task);
+    }
+    return NULL;
+}
+
+/* ---- towards the caller ---- */
+
+static void tell_end(ew_call *call, const ew__end *end) {
+    ew__home *home = call->home;
+    if (!call->caller_open) {
+        dropped(home);
+        return;
+    }
+    call->caller_open = false;
+    ew__timer_stop(&home->timers, &call->deadline_timer);
+    if (home->observer)
+        home->observer->ended(home->observer, call, end->status, ew__home_read_clock(home) - call->opened_at);
+    call->caller->end(call, end);
+}
+
+static ew__end make_fault(ew_origin origin, ew_status status, ew_str message) {
+    ew__end end = {.status = status, .origin = origin, .fault = {.status = status, .message = message}};
+    return end;
+}
+
+static void on_deadline(ew__timer *timer, uint64_t now) {
+    ew_call *call = ew__container_of(timer, ew_call, deadline_timer);
+    (void)now;
+    ew_call_ref(call);
+    ew__end end = make_fault(EW_ORIGIN_DEADLINE, EW_STATUS_DEADLINE_EXCEEDED, EW_STR("the deadline has passed"));
+    tell_end(call, &end);
+    ew__call_cancel(call, EW__CANCEL_DEADLINE);
+    ew_call_unref(call);
+}
+
+/* The callee is done with the call, however that came about: its timers, its queue and its reference go. */
+static ew_err finish(ew_call *call, const ew__end *end) {
+    ew__home *home = call->home;
+    if (!call->callee_open) {
+        dropped(home);
+        return EW_EENDED;
+    }
+    call->callee_open = false;
+    ew__timer_stop(&home->timers, &call->after_timer);
+    ew__timer_stop(&home->timers, &call->room_timer);
+    tell_end(call, end);
+    count_live(home, -1);
+    if (home->observer) {
+        bool was_cancelled = atomic_load_explicit(&call->cancelled, memory_order_relaxed);
+        home->observer->left(home->observer, call, was_cancelled ? ew__home_read_clock(home) - call->cancelled_at : 0);
+    }
+    ew__input_queue_clear(call);
+    ew_call_unref(call);
+    if (home->live_calls == 0 && home->on_idle)
+        home->on_idle(home);
+    return EW_OK;
+}
+
+ew_err ew__call_done_valid(ew_call *call, ew_str json) {
+    ew__end end = {.status = EW_STATUS_OK, .origin = EW_ORIGIN_ACTION, .result = json.len ? json : EW_STR("null")};
+    return finish(call, &end);
+}
+
+void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str message) {
+    ew__end end = make_fault(origin, status, message);
+    (void)finish(call, &end);
+}
+
+ew_err ew__call_fault(ew_call *call, const ew_fault *fault) {
+    ew__end end = {.status = fault->status, .origin = EW_ORIGIN_ACTION, .fault = *fault};
+    return finish(call, &end);
+}
+
+/* A reader that cannot take the chunk loses its call; the callee is told to stop and still owes its end. */
+static ew_err lose_reader(ew_call *call, ew_err err) {
+    ew__end end = make_fault(EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
+                             err == EW_ENOMEM ? EW_STR("out of memory") : EW_STR("the reader is too slow: its buffer is full"));
+    tell_end(call, &end);
+    ew__call_cancel(call, EW__CANCEL_GONE);
+    return err;
+}
+
+ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
+    if (!call->callee_open)
+        return EW_EENDED;
+    if (!call->caller_open)
+        return EW_ECANCELLED;
+    if (!call->wants_chunks)
+        return EW_OK;
+    if (call->home->observer)
+        call->home->observer->chunk(call->home->observer, call, json.len);
+    ew_err err = call->caller->chunk(call, json);
+    if (err == EW_FULL)
+        atomic_store(&call->full, true);
+    else if (err < 0)
+        return lose_reader(call, err);
+    return err;
+}
+
+/* ---- towards the callee ---- */
+
+static void start(ew_call *call, const ew__callee_ops *callee, void *ud) {
+    ew__home *home = call->home;
+    call->callee = callee;
+    call->callee_ud = ud;
+    call->caller_open = call->callee_open = call->opened = true;
+    call->opened_at = ew__home_read_clock(home);
+    ew_call_ref(call); /* the callee's */
+    count_live(home, 1);
+    if (home->observer)
+        home->observer->opened(home->observer, call);
+    if (call->deadline != EW__NEVER && ew__timer_set(&home->timers, &call->deadline_timer, call->deadline, on_deadline) != EW_OK) {
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
+        return;
+    }
+    if (call->caller->accepted)
+        call->caller->accepted(call);
+    callee->open(call);
+}
+
+void ew__call_open(ew_call *call, ew__action *action) {
+    call->action = ew__action_ref(action);
+    call->key = action->key;
+    start(call, action->ops, action->ops_ud);
+}
+
+void ew__call_open_on(ew_call *call, const ew__callee_ops *callee, void *ud) {
+    start(call, callee, ud);
+}
+
+void ew__call_cancel(ew_call *call, ew__cancel_why why) {
+    if (!call->callee_open || atomic_load_explicit(&call->cancelled, memory_order_relaxed))
+        return;
+    call->cancelled_at = ew__home_read_clock(call->home);
+    atomic_store(&call->cancelled, true);
+    ew__call_wake_waiters(call);
+    if (call->callee->cancel)
+        call->callee->cancel(call, why);
+}
+
+void ew__call_release(ew_call *call) {
+    ew__home *home = call->home;
+    if (call->caller_open) {
+        call->caller_open = false;
+        ew__timer_stop(&home->timers, &call->deadline_timer);
+        if (home->observer)
+            home->observer->ended(home->observer, call, EW_STATUS_CANCELLED, ew__home_read_clock(home) - call->opened_at);
+        ew__call_cancel(call, EW__CANCEL_GONE);
+    }
+    ew_call_unref(call);
+}
+
+void ew__call_room(ew_call *call) {
+    if (!call->callee_open || !atomic_load_explicit(&call->full, memory_order_relaxed))
+        return;
+    atomic_store(&call->full, false);
+    ew__call_wake_waiters(call);
+    if (call->callee->room)
+        call->callee->room(call);
+}
+
+ew_err ew__call_input(ew_call *call, ew_str chunk) {
+    if (!call->callee_open || call->input_ended)
+        return EW_EENDED;
+    return call->callee->input ? call->callee->input(call, chunk) : EW_OK;
+}
+
+void ew__call_input_end(ew_call *call) {
+    if (!call->callee_open || call->input_ended)
+        return;
+    call->input_ended = true;
+    if (call->callee->input_end)
+        call->callee->input_end(call);
+}
+
+/* ---- what came with it ---- */
+
+ew_str ew_call_input(const ew_call *call) { return call->input; }
+ew_str ew_call_key(const ew_call *call) { return call->key; }
+ew_str ew_call_wire(const ew_call *call) { return ew_str_from(call->wire); }
+ew_str ew_call_context(const ew_call *call) { return call->context; }
+ew_str ew_call_labels(const ew_call *call) { return call->labels; }
+ew_str ew_call_trace_id(const ew_call *call) { return ew__str(call->trace.trace_id, sizeof call->trace.trace_id); }
+ew_str ew_call_span_id(const ew_call *call) { return ew__str(call->trace.span_id, sizeof call->trace.span_id); }
+uint32_t ew_call_attempt(const ew_call *call) { return call->attempt; }
+bool ew_call_wants_chunks(const ew_call *call) { return call->wants_chunks; }
+bool ew_call_has_input_stream(const ew_call *call) { return call->has_input; }
+bool ew_call_cancelled(const ew_call *call) { return atomic_load(&call->cancelled); }
+void *ew_call_alloc(ew_call *call, size_t size) { return ew__arena_alloc(&call->arena, size); }
+
+int64_t ew_call_deadline_ms(const ew_call *call) {
+    if (call->deadline == EW__NEVER)
+        return -1;
+    uint64_t now = call->home->env->now_ns(call->home->env->ud);
+    return call->deadline <= now ? 0 : (int64_t)((call->deadline - now + 999999) / 1000000);
+}

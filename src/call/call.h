@@ -1,0 +1,152 @@
+/*
+ * call/call.h: the neutral call between a caller's end and a callee's end: eight events, one state machine.
+ *
+ *     caller -> callee   open  chunk-in  end-in  cancel         (ew__call_* below; the callee is told by ew__callee_ops)
+ *     callee -> caller   accepted  chunk-out  done  fail        (ew_call_chunk, _done, _fail ...; the caller is told by ew__caller_ops)
+ *
+ * A wire that serves is the caller's end of the calls it received; a wire that calls is the callee's end of the calls it sends. A handler is a
+ * callee's end, a program that uses a client is a caller's end, a bridge is both. May include: base, json.
+ *
+ * Exactly one end: the caller is told `end` once, unless it let go before; what the callee says after that is dropped and counted. All of it happens on
+ * the call's home thread; the public functions of <everywire/call.h> come here from any thread.
+ */
+#ifndef EW_CALL_CALL_H
+#define EW_CALL_CALL_H
+
+#include "call/action.h"
+#include "base/home.h"
+#include "call/trace.h"
+#include <everywire/call.h>
+#include <everywire/client.h>
+
+typedef enum ew__call_kind {
+    EW__CALL_RUN, /* run an action */
+    EW__CALL_LIST /* list the peer's actions: the result is an object, key to descriptor */
+} ew__call_kind;
+
+typedef enum ew__cancel_why {
+    EW__CANCEL_ASKED,    /* the caller asked; it still waits for the end */
+    EW__CANCEL_GONE,     /* the caller has gone */
+    EW__CANCEL_DEADLINE, /* the deadline has passed; the caller was told */
+    EW__CANCEL_SHUTDOWN  /* we are going down */
+} ew__cancel_why;
+
+/* How a call ended, as the caller is told. Slices are valid until the call is released. */
+typedef struct ew__end {
+    ew_status status;
+    ew_str result; /* when status is OK */
+    ew_fault fault;
+    ew_origin origin;
+} ew__end;
+
+/* The caller's end. On the home thread; none may block. */
+typedef struct ew__caller_ops {
+    void (*accepted)(ew_call *call); /* optional: the call runs; its trace is known */
+    /* EW_OK, EW_FULL (taken; ew__call_room follows), or an error (EW_ELIMIT, EW_ENOMEM): the chunk is lost and the call will be failed */
+    ew_err (*chunk)(ew_call *call, ew_str json);
+    void (*end)(ew_call *call, const ew__end *end); /* once; the caller still has its reference */
+} ew__caller_ops;
+
+/* The callee's end. On the home thread; none may block. Optional ones may be NULL. */
+struct ew__callee_ops {
+    void (*open)(ew_call *call);                            /* owes the call one end */
+    ew_err (*input)(ew_call *call, ew_str chunk);           /* optional: EW_OK or EW_FULL (taken) */
+    void (*input_end)(ew_call *call);                       /* optional */
+    void (*cancel)(ew_call *call, ew__cancel_why why);      /* optional: at most once */
+    void (*room)(ew_call *call);                            /* optional: chunks may flow again */
+};
+
+struct ew__input_item;
+struct ew__call_sync;
+
+struct ew_call {
+    atomic_uint refs;
+    atomic_bool cancelled;
+    atomic_bool full; /* the last chunk met a reader that is behind */
+    bool caller_open; /* the caller wants to be told the end */
+    bool callee_open; /* the callee owes an end */
+    bool opened;
+    uint8_t kind; /* ew__call_kind */
+    bool wants_chunks;
+    bool has_input;
+    bool input_ended;
+    uint32_t attempt;
+    ew__home *home;
+    const ew__caller_ops *caller;
+    void *caller_ud;
+    const ew__callee_ops *callee;
+    void *callee_ud;
+    ew__action *action; /* a reference; NULL for outgoing calls */
+    const char *wire;   /* name of the wire it came on, or goes out on */
+    ew_str key;
+    ew_str input;
+    ew_str context;
+    ew_str labels;
+    ew_str tracestate;
+    ew_str remote_trace_id; /* outgoing: what the peer calls the trace */
+    ew__trace trace;
+    uint64_t deadline; /* monotonic ns, EW__NEVER for none */
+    uint64_t opened_at;
+    uint64_t cancelled_at;
+    uint64_t bytes_out;
+    ew__timer deadline_timer;
+    ew__timer after_timer;
+    ew__timer room_timer;
+    ew_call_fn on_cancel, on_room, on_after;
+    ew_input_fn on_input;
+    void *on_cancel_arg, *on_room_arg, *on_after_arg, *on_input_arg;
+    struct ew__input_item *in_head, *in_tail; /* chunks that came before on_input */
+    size_t in_bytes;
+    uint32_t in_items;
+    _Atomic(struct ew__call_sync *) sync; /* made when a thread other than the home's waits on the call */
+    atomic_size_t posted;       /* bytes of chunks on their way from other threads */
+    ew__task unref_task;
+    ew__task spare_task;  /* says "failed" when there is no memory for a letter (post.c) */
+    atomic_bool spare_used;
+    ew_origin origin;           /* of the fault to come; outgoing calls */
+    ew__arena arena;
+    /* the first piece of the arena follows */
+};
+
+/* ---- for the caller's end ---- */
+
+/* A call that is being made: fill in the members (input, deadline, ...), then open it or release it. NULL when there is no memory or too many calls. */
+ew_call *ew__call_new(ew__home *home, const ew__caller_ops *caller, void *ud);
+/* Opens it: on an action's handler, or on any callee. Afterwards the caller may already have been told the end. */
+void ew__call_open(ew_call *call, ew__action *action);
+void ew__call_open_on(ew_call *call, const ew__callee_ops *callee, void *ud);
+/* Asks the callee to stop. */
+void ew__call_cancel(ew_call *call, ew__cancel_why why);
+/* The caller lets go: nothing more is told to it, a running callee is cancelled, the caller's reference is given back. */
+void ew__call_release(ew_call *call);
+/* There is room for chunks again (after chunk answered EW_FULL). */
+void ew__call_room(ew_call *call);
+/* One chunk of input, or its end. EW_OK, EW_FULL (taken, wait), EW_EENDED, EW_ENOMEM. */
+ew_err ew__call_input(ew_call *call, ew_str chunk);
+void ew__call_input_end(ew_call *call);
+
+/* ---- for a callee's end (beside the public functions) ---- */
+
+/* Ends with a fault whose origin is not the action (outgoing calls). message is copied. */
+void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str message);
+/* Results and chunks that were validated already (a wire's payloads): home thread only. */
+ew_err ew__call_chunk_valid(ew_call *call, ew_str json);
+ew_err ew__call_done_valid(ew_call *call, ew_str json);
+/* Whether a slice lies in the call's own memory and so lives as long as the call. */
+bool ew__call_owns(const ew_call *call, ew_str slice);
+void ew__call_wake_waiters(ew_call *call); /* sync.c */
+void ew__call_sync_free(ew_call *call);    /* sync.c */
+
+/* ---- who looks on ---- */
+
+struct ew__observer {
+    void (*opened)(ew__observer *observer, const ew_call *call);
+    void (*chunk)(ew__observer *observer, const ew_call *call, size_t bytes);
+    void (*ended)(ew__observer *observer, const ew_call *call, ew_status status, uint64_t duration_ns); /* as the caller was told */
+    void (*left)(ew__observer *observer, const ew_call *call, uint64_t after_cancel_ns);                /* the callee is done; 0 if not cancelled */
+};
+
+/* Local handlers: call/local.c. The handler function runs on the home thread. */
+extern const ew__callee_ops ew__local_callee;
+
+#endif

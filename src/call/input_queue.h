@@ -1,0 +1,16 @@
+/*
+ * call/input_queue.h: input chunks that arrived before the handler asked for them. Bounded by limits->in_queue_*. Used by call/ only.
+ */
+#ifndef EW_CALL_INPUT_QUEUE_H
+#define EW_CALL_INPUT_QUEUE_H
+
+#include "call/call.h"
+
+ew_err ew__input_queue_add(ew_call *call, ew_str chunk); /* EW_OK, EW_FULL (taken), EW_ENOMEM */
+void ew__input_queue_deliver(ew_call *call);             /* hands everything to on_input, and the end if it came */
+void ew__input_queue_clear(ew_call *call);
+
+/* call.c: ends with a fault of the action. */
+ew_err ew__call_fault(ew_call *call, const ew_fault *fault);
+
+#endif

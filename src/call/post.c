@@ -1,0 +1,265 @@
+/*
+ * call/post.c: the public functions of a call. On the home thread they act at once; from another thread each becomes a letter to the home
+ * thread, which carries a copy of its payload. Letters arrive in the order in which they were posted.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "call/call.h"
+#include "call/input_queue.h"
+#include "call/local.h"
+#include "json/json.h"
+
+#define OUT_OF_MEMORY EW_STR("out of memory")
+
+enum what { CHUNK, DONE, FAIL, ON_CANCEL, ON_ROOM, AFTER, ON_INPUT };
+
+struct letter {
+    ew__task task;
+    ew_call *call;
+    enum what what;
+    ew_fault fault;
+    ew_call_fn fn;
+    ew_input_fn input_fn;
+    void *arg;
+    uint64_t ms;
+    size_t size; /* of this allocation */
+    ew_str payload;
+    char bytes[];
+};
+
+static void open_letter(ew__task *task) {
+    struct letter *letter = ew__container_of(task, struct letter, task);
+    ew_call *call = letter->call;
+    const ew_env *env = call->home->env;
+    switch (letter->what) {
+    case CHUNK:
+        atomic_fetch_sub(&call->posted, letter->payload.len);
+        (void)ew__call_chunk_valid(call, letter->payload);
+        ew__call_wake_waiters(call); /* a thread may wait for its letters to be taken */
+        break;
+    case DONE: (void)ew__call_done_valid(call, letter->payload); break;
+    case FAIL: (void)ew__call_fault(call, &letter->fault); break;
+    case ON_CANCEL: (void)ew__local_on_cancel(call, letter->fn, letter->arg); break;
+    case ON_ROOM: (void)ew__local_on_room(call, letter->fn, letter->arg); break;
+    case AFTER: (void)ew__local_after(call, letter->ms, letter->fn, letter->arg); break;
+    case ON_INPUT: (void)ew__local_on_input(call, letter->input_fn, letter->arg); break;
+    }
+    ew_call_unref(call);
+    ew__free(env, letter, letter->size);
+}
+
+static struct letter *write_letter(ew_call *call, enum what what, size_t bytes) {
+    struct letter *letter = ew__zalloc(call->home->env, sizeof *letter + bytes);
+    if (!letter)
+        return NULL;
+    letter->size = sizeof *letter + bytes;
+    letter->task.fn = open_letter;
+    letter->call = ew_call_ref(call);
+    letter->what = what;
+    return letter;
+}
+
+static ew_err post(struct letter *letter) {
+    letter->call->home->ops->post(letter->call->home, &letter->task);
+    return EW_OK;
+}
+
+static ew_err post_payload(ew_call *call, enum what what, ew_str json) {
+    struct letter *letter = write_letter(call, what, json.len);
+    if (!letter)
+        return EW_ENOMEM;
+    memcpy(letter->bytes, json.ptr, json.len);
+    letter->payload = ew__str(letter->bytes, json.len);
+    return post(letter);
+}
+
+static ew_err post_fn(ew_call *call, enum what what, ew_call_fn fn, void *arg, uint64_t ms) {
+    struct letter *letter = write_letter(call, what, 0);
+    if (!letter)
+        return EW_ENOMEM;
+    letter->fn = fn;
+    letter->arg = arg;
+    letter->ms = ms;
+    return post(letter);
+}
+
+/* ---- chunks ---- */
+
+/* From a thread: the letters on their way count as buffered, so that a thread that never waits is stopped too. */
+static ew_err post_chunk(ew_call *call, ew_str json) {
+    const ew_limits *limits = call->home->limits;
+    if (atomic_load(&call->cancelled))
+        return EW_ECANCELLED;
+    size_t posted = atomic_fetch_add(&call->posted, json.len) + json.len;
+    ew_err err = posted > limits->out_max_bytes ? EW_ELIMIT : post_payload(call, CHUNK, json);
+    if (err < 0) {
+        atomic_fetch_sub(&call->posted, json.len);
+        return err;
+    }
+    return posted > limits->out_high_bytes || atomic_load(&call->full) ? EW_FULL : EW_OK;
+}
+
+static ew_err send_chunk(ew_call *call, ew_str json) {
+    return ew__home_here(call->home) ? ew__call_chunk_valid(call, json) : post_chunk(call, json);
+}
+
+/* A payload that is the call's own input was validated when it came. */
+static bool is_own_input(const ew_call *call, ew_str json) {
+    return json.ptr == call->input.ptr && json.len == call->input.len;
+}
+
+ew_err ew_call_chunk(ew_call *call, ew_str json) {
+    if (!is_own_input(call, json)) {
+        ew_err err = ew__json_validate(json, NULL);
+        if (err != EW_OK)
+            return EW_ESYNTAX;
+    }
+    return send_chunk(call, json);
+}
+
+/* Formats on the stack when it fits, else in `heap`. */
+static ew_err format_payload(ew_call *call, char *stack, size_t size, ew__buf *heap, const char *format, va_list args, ew_str *ret) {
+    va_list again;
+    va_copy(again, args);
+    int n = ew_json_vformat(stack, size, format, args);
+    ew_err err = EW_OK;
+    if (n < 0) {
+        err = EW_EINVAL;
+    } else if ((size_t)n < size) {
+        *ret = ew__str(stack, (size_t)n);
+    } else {
+        ew__buf_init(heap, call->home->env, SIZE_MAX / 2);
+        err = ew__json_vformat(heap, format, again);
+        *ret = ew__buf_view(heap);
+    }
+    va_end(again);
+    return err;
+}
+
+ew_err ew_call_chunkf(ew_call *call, const char *format, ...) {
+    char stack[512];
+    ew__buf heap = {0};
+    ew_str json = {0};
+    va_list args;
+    va_start(args, format);
+    ew_err err = format_payload(call, stack, sizeof stack, &heap, format, args, &json);
+    va_end(args);
+    if (err == EW_OK)
+        err = ew_call_chunk(call, json);
+    if (heap.env)
+        ew__buf_done(&heap);
+    return err;
+}
+
+/* ---- ends ---- */
+
+static ew_err fail_internal(ew_call *call, ew_str message) {
+    ew_fault fault = {.status = EW_STATUS_INTERNAL, .message = message};
+    return ew_call_fail_with(call, &fault);
+}
+
+static ew_err send_done(ew_call *call, ew_str json) {
+    if (ew__home_here(call->home))
+        return ew__call_done_valid(call, json);
+    ew_err err = post_payload(call, DONE, json);
+    return err == EW_ENOMEM ? fail_internal(call, OUT_OF_MEMORY) : err;
+}
+
+ew_err ew_call_done(ew_call *call, ew_str json) {
+    if (json.len == 0)
+        json = EW_STR("null");
+    if (is_own_input(call, json) || ew__json_validate(json, NULL) == EW_OK)
+        return send_done(call, json);
+    ew_err err = fail_internal(call, EW_STR("the action's result is not valid JSON"));
+    return err == EW_OK ? EW_ESYNTAX : err;
+}
+
+ew_err ew_call_donef(ew_call *call, const char *format, ...) {
+    char stack[512];
+    ew__buf heap = {0};
+    ew_str json = {0};
+    va_list args;
+    va_start(args, format);
+    ew_err err = format_payload(call, stack, sizeof stack, &heap, format, args, &json);
+    va_end(args);
+    if (err == EW_OK)
+        err = ew_call_done(call, json);
+    else
+        (void)fail_internal(call, err == EW_EINVAL ? EW_STR("the action's result has a bad format") : OUT_OF_MEMORY);
+    if (heap.env)
+        ew__buf_done(&heap);
+    return err;
+}
+
+ew_err ew_call_fail(ew_call *call, ew_status status, const char *message) {
+    ew_fault fault = {.status = status, .message = ew_str_from(message ? message : ew_status_name(status))};
+    return ew_call_fail_with(call, &fault);
+}
+
+/* Without memory for the letter the call must end all the same: the spare letter inside the call says so. */
+static void fail_unposted(ew__task *task) {
+    ew_call *call = ew__container_of(task, ew_call, spare_task);
+    ew_fault fault = {.status = EW_STATUS_INTERNAL, .message = OUT_OF_MEMORY};
+    (void)ew__call_fault(call, &fault);
+    ew_call_unref(call);
+}
+
+static ew_err post_spare(ew_call *call) {
+    if (atomic_exchange(&call->spare_used, true))
+        return EW_EENDED;
+    ew_call_ref(call);
+    call->spare_task.fn = fail_unposted;
+    call->home->ops->post(call->home, &call->spare_task);
+    return EW_OK;
+}
+
+static ew_err post_fault(ew_call *call, const ew_fault *fault) {
+    struct letter *letter = write_letter(call, FAIL, fault->message.len + fault->details.len);
+    if (!letter)
+        return post_spare(call);
+    letter->fault = *fault;
+    memcpy(letter->bytes, fault->message.ptr, fault->message.len);
+    letter->fault.message.ptr = letter->bytes;
+    if (fault->details.len) {
+        memcpy(letter->bytes + fault->message.len, fault->details.ptr, fault->details.len);
+        letter->fault.details.ptr = letter->bytes + fault->message.len;
+    }
+    return post(letter);
+}
+
+ew_err ew_call_fail_with(ew_call *call, const ew_fault *fault) {
+    if (fault->status <= EW_STATUS_OK || fault->status >= EW_STATUS_COUNT)
+        return EW_EINVAL;
+    ew_fault checked = *fault;
+    if (checked.details.len && ew__json_validate(checked.details, NULL) != EW_OK)
+        checked.details = ew__str(NULL, 0); /* details that are no JSON cannot be carried by any wire */
+    if (!checked.message.ptr)
+        checked.message = EW_STR("");
+    return ew__home_here(call->home) ? ew__call_fault(call, &checked) : post_fault(call, &checked);
+}
+
+/* ---- requests ---- */
+
+ew_err ew_call_on_cancel(ew_call *call, ew_call_fn fn, void *arg) {
+    return ew__home_here(call->home) ? ew__local_on_cancel(call, fn, arg) : post_fn(call, ON_CANCEL, fn, arg, 0);
+}
+
+ew_err ew_call_on_room(ew_call *call, ew_call_fn fn, void *arg) {
+    return ew__home_here(call->home) ? ew__local_on_room(call, fn, arg) : post_fn(call, ON_ROOM, fn, arg, 0);
+}
+
+ew_err ew_call_after(ew_call *call, uint64_t ms, ew_call_fn fn, void *arg) {
+    return ew__home_here(call->home) ? ew__local_after(call, ms, fn, arg) : post_fn(call, AFTER, fn, arg, ms);
+}
+
+ew_err ew_call_on_input(ew_call *call, ew_input_fn fn, void *arg) {
+    if (!call->has_input)
+        return EW_EUNSUPPORTED;
+    if (ew__home_here(call->home))
+        return ew__local_on_input(call, fn, arg);
+    struct letter *letter = write_letter(call, ON_INPUT, 0);
+    if (!letter)
+        return EW_ENOMEM;
+    letter->input_fn = fn;
+    letter->arg = arg;
+    return post(letter);
+}

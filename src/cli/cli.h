@@ -1,0 +1,103 @@
+/*
+ * cli/cli.h: what the verbs of the everywire program share. The program stands on the public headers, as any other
+ * program could, and on the one option reader that it shares with ew_app_main (base/opt.h).
+ */
+#ifndef EW_CLI_CLI_H
+#define EW_CLI_CLI_H
+
+#include "base/opt.h"
+#include "cli/text.h"
+#include <everywire/everywire.h>
+#include <stdatomic.h>
+
+/* Exit codes; they are part of the interface. */
+enum {
+    EW__EXIT_OK = 0,
+    EW__EXIT_FAILED = 1,       /* the action failed, or something here did */
+    EW__EXIT_USAGE = 2,        /* bad usage, bad input */
+    EW__EXIT_UNREACHED = 3,    /* peer not reached, or lost before the end */
+    EW__EXIT_PROTOCOL = 4,     /* peer broke the protocol */
+    EW__EXIT_DEADLINE = 5,     /* our own deadline passed */
+    EW__EXIT_SIGNAL = 128,     /* plus the number of the signal */
+    EW__EXIT_BROKEN_PIPE = 141 /* nobody reads our output any more: what SIGPIPE would have made of it */
+};
+
+/* A verb gets the words after its own name. */
+typedef struct ew__verb {
+    const char *name;
+    const char *summary;
+    int (*run)(int argc, char **argv);
+    void (*help)(FILE *out);
+} ew__verb;
+
+int ew__cmd_call(int argc, char **argv);
+void ew__cmd_call_help(FILE *out);
+int ew__cmd_describe(int argc, char **argv);
+void ew__cmd_describe_help(FILE *out);
+int ew__cmd_list(int argc, char **argv);
+void ew__cmd_list_help(FILE *out);
+int ew__cmd_serve(int argc, char **argv);
+void ew__cmd_serve_help(FILE *out);
+
+/* Registers the demo actions. EW_OK, or what ew_app_action answered. */
+ew_err ew__demo_register(ew_app *app);
+
+/* ---- output.c: lines, errors, hints ---- */
+
+bool ew__cli_colour(int fd); /* a terminal that wants colours */
+int ew__cli_usage(const char *verb,
+                  const char *problem); /* "everywire call: ..." on standard error; returns EW__EXIT_USAGE */
+int ew__cli_usagef(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * Writes before, json and after as one line, in one write; JSON with raw newlines loses its white space. 0, or an
+ * errno.
+ */
+int ew__cli_line(int fd, const char *before, ew_str json, const char *after);
+/* {"error":{...}} on standard error. */
+void ew__cli_error(const ew_fault *fault);
+/* One line for people; nothing unless standard error is a terminal. */
+void ew__cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* ew_json_format, appended to a text. */
+ew_err ew__cli_format(ew__text *out, const char *format, ...);
+/* JSON text with line breaks and indents, for people. */
+void ew__cli_pretty(FILE *out, ew_str json);
+/* A JSON string for people: decoded, control characters replaced, so that a peer cannot drive the terminal. */
+ew_err ew__cli_plain(ew__text *out, ew_str json_string);
+
+/* The exit code of an end; prints its error line and a hint when it has failed. target is for the hint. */
+int ew__cli_ending(const char *verb, const char *target, const ew_end *end);
+
+/* ---- input.c ---- */
+
+/* JSON text, "@file" or "-", checked, into out (empty before). 0, or an exit code after a message that names `what`. */
+int ew__cli_read_json(const char *verb, const char *what, const char *text, bool files, ew__text *out);
+int ew__cli_read_timeout(const char *verb, const char *text, uint64_t *ret_ms);
+int ew__cli_client(const char *verb, const char *target, ew_client **ret_client);
+
+/* ---- listing.c: what list and describe share ---- */
+
+typedef struct ew__listing {
+    const char *verb;
+    const char *target;
+    const char *action; /* describe only */
+    uint64_t timeout_ms;
+    bool json;     /* JSON also on a terminal */
+    ew__text text; /* the peer's answer */
+} ew__listing;
+
+/* Reads the words; -1: go on, else an exit code. Words: TARGET, and ACTION if with_action. */
+int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_action, void (*help)(FILE *));
+extern const ew__opt ew__listing_table[];
+/* Asks the peer. 0, or an exit code after a message. */
+int ew__listing_fetch(ew__listing *listing);
+
+/* ---- signals.c: SIGINT and SIGTERM cancel a request ---- */
+
+typedef struct ew__interrupt ew__interrupt;
+void ew__interrupt_block(void); /* before any thread is made */
+/* Starts to watch. NULL when there is no thread for it: then a signal ends the program as it would without us. */
+ew__interrupt *ew__interrupt_start(ew_request *request);
+/* Ends the watch; the number of the signal that came, or 0. NULL is fine. */
+int ew__interrupt_end(ew__interrupt *interrupt);
+
+#endif

@@ -1,0 +1,319 @@
+/*
+ * cli/cmd_call.c: everywire call: one call, its chunks and its result as lines of JSON.
+ *
+ * Chunks are written on the client's loop thread, on purpose: when the reader of our output is slow, the loop stops
+ * reading from the peer, and the peer is told to wait. The main thread watches the time, the signal thread the user, so
+ * that a stalled output holds neither of them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/cli.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPT_STREAM = 1, OPT_INPUT_STREAM, OPT_CONTEXT, OPT_LABEL, OPT_TIMEOUT, OPT_TRACEPARENT, OPT_HELP };
+
+static const ew__opt options[] = {
+    {"stream", 's', NULL, "print each chunk as it comes: {\"chunk\":...} lines, then {\"result\":...}", OPT_STREAM},
+    {"input-stream", 0, NULL, "send each line of standard input as one input chunk (not on http)", OPT_INPUT_STREAM},
+    {"context", 0, "JSON", "context for the action (not on http)", OPT_CONTEXT},
+    {"label", 0, "K=V", "a label for traces; may be repeated (not on http)", OPT_LABEL},
+    {"timeout", 't', "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds", OPT_TIMEOUT},
+    {"traceparent", 0, "TEXT", "continue this W3C trace", OPT_TRACEPARENT},
+    {"help", 'h', NULL, "show this", OPT_HELP},
+    {NULL, 0, NULL, NULL, 0},
+};
+
+#define LINE_MAX_BYTES ((size_t)16 * 1024 * 1024)
+#define GRACE_MS 1000
+
+/* One run of the verb. */
+typedef struct job {
+    const char *words[3]; /* TARGET ACTION INPUT */
+    int n_words;
+    uint64_t timeout_ms;
+    const char *traceparent;
+    bool stream;
+    bool input_stream;
+    bool has_context;
+    ew__text input, context, labels;
+    atomic_bool ended;
+    atomic_int write_error; /* errno of standard output, or 0 */
+} job;
+
+void ew__cmd_call_help(FILE *out) {
+    (void)fprintf(out, "Usage: everywire call TARGET ACTION [INPUT] [OPTIONS]\n\n"
+                       "Calls an action and prints its result as one line of JSON.\n\n"
+                       "  TARGET  where the peer listens: http://HOST:PORT\n"
+                       "  ACTION  a key such as /flow/greet, or a name such as greet\n"
+                       "  INPUT   JSON text, @file, or - for standard input; without it: null\n\nOptions:\n");
+    ew__opts_help(out, options);
+    (void)fprintf(
+        out,
+        "\nExit codes: 0 done, 1 the action failed, 2 bad usage, 3 peer not reached or lost, 4 peer broke the\n"
+        "protocol, 5 the timeout passed, 130 interrupted. A failed call prints {\"error\":{...}} on standard error.\n"
+        "\nExamples:\n"
+        "  everywire call http://127.0.0.1:3400 greet '{\"name\":\"Ada\"}'\n"
+        "  everywire call http://127.0.0.1:3400 count '{\"n\":5,\"delay_ms\":200}' --stream\n"
+        "  echo '[1,2,3]' | everywire call http://127.0.0.1:3400 sum - --timeout 2s\n");
+}
+
+/* ---- options ---- */
+
+static int read_label(job *j, const char *text) {
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text) {
+        return ew__cli_usagef("call", "--label %.80s: not K=V", text);
+    }
+    ew_str name = {text, (size_t)(equals - text)};
+    if (ew_json_member(ew__text_view(&j->labels), name).ptr) {
+        return ew__cli_usagef("call", "--label %.80s: that name stands twice", text);
+    }
+    if (j->labels.len > 0) {
+        j->labels.len--; /* the closing brace comes again */
+    }
+    ew_err err = ew__cli_format(&j->labels, j->labels.len > 0 ? ",%q:%Q}" : "{%q:%Q}", name, equals + 1);
+    return err == EW_OK ? 0 : ew__cli_usagef("call", "--label: %s", ew_err_text(err));
+}
+
+static int take_word(job *j, const char *word) {
+    if (j->n_words == 3) {
+        return ew__cli_usagef("call", "unexpected word %.80s", word);
+    }
+    j->words[j->n_words++] = word;
+    return -1;
+}
+
+/* -1: go on; else the exit code. */
+static int take_option(job *j, const ew__opts *opts, int id) {
+    int bad = 0;
+    switch (id) {
+    case OPT_STREAM:
+        j->stream = true;
+        break;
+    case OPT_INPUT_STREAM:
+        j->input_stream = true;
+        break;
+    case OPT_TRACEPARENT:
+        j->traceparent = opts->value;
+        break;
+    case OPT_TIMEOUT:
+        bad = ew__cli_read_timeout("call", opts->value, &j->timeout_ms);
+        break;
+    case OPT_LABEL:
+        bad = read_label(j, opts->value);
+        break;
+    case OPT_CONTEXT:
+        ew__text_free(&j->context);
+        bad = ew__cli_read_json("call", "--context", opts->value, false, &j->context);
+        break;
+    case OPT_HELP:
+        ew__cmd_call_help(stdout);
+        return EW__EXIT_OK;
+    case EW__OPT_WORD:
+        return take_word(j, opts->value);
+    case EW__OPT_BAD:
+        return ew__cli_usage("call", opts->problem);
+    default:
+        return ew__cli_usage("call", "a command after -- is for targets that are started; http:// is not one of them");
+    }
+    return bad ? bad : -1;
+}
+
+static int read_options(job *j, int argc, char **argv) {
+    ew__opts opts;
+    ew__opts_init(&opts, options, argc, argv, 0);
+    for (int id = ew__opts_next(&opts); id != EW__OPT_END; id = ew__opts_next(&opts)) {
+        int code = take_option(j, &opts, id);
+        if (code >= 0) {
+            return code;
+        }
+    }
+    if (j->n_words < 2) {
+        return ew__cli_usage("call", j->n_words == 0 ? "TARGET and ACTION are missing" : "ACTION is missing");
+    }
+    if (j->n_words < 3) {
+        return -1;
+    }
+    if (j->input_stream && strcmp(j->words[2], "-") == 0) {
+        return ew__cli_usage("call", "standard input cannot be both INPUT and --input-stream");
+    }
+    int bad = ew__cli_read_json("call", "INPUT", j->words[2], true, &j->input);
+    return bad ? bad : -1;
+}
+
+/* ---- the call ---- */
+
+static void on_chunk(ew_request *request, ew_str chunk, void *ud) {
+    job *j = ud;
+    if (atomic_load(&j->write_error) != 0) {
+        return;
+    }
+    int err = ew__cli_line(STDOUT_FILENO, "{\"chunk\":", chunk, "}");
+    if (err != 0) {
+        atomic_store(&j->write_error, err);
+        ew_request_cancel(request); /* nobody reads on: the peer should not go on either */
+    }
+}
+
+static void on_end(ew_request *request, const ew_end *end, void *ud) {
+    (void)request;
+    (void)end;
+    atomic_store(&((job *)ud)->ended, true);
+}
+
+/* Sends the whole lines of the buffer and drops them. 0, or an exit code after a message. */
+static int send_lines(ew_request *request, ew__text *pending, bool last) {
+    for (;;) {
+        ew_str all = ew__text_view(pending);
+        const char *newline = all.len > 0 ? memchr(all.ptr, '\n', all.len) : NULL;
+        if (!newline && !(last && all.len > 0)) {
+            return 0;
+        }
+        ew_str line = {all.ptr, newline ? (size_t)(newline - all.ptr) : all.len};
+        ew_err err = strspn(line.ptr, " \t\r") >= line.len ? EW_OK : ew_request_send(request, line);
+        if (err < 0 && err != EW_EENDED) {
+            ew_request_cancel(request);
+            return ew__cli_usagef("call", "input chunk: %s", ew_err_text(err));
+        }
+        if (err == EW_FULL) {
+            (void)poll(NULL, 0, 10);
+        }
+        ew__text_drop(pending, line.len + (newline ? 1 : 0));
+    }
+}
+
+/* Standard input, line by line, until it ends or the call does. */
+static int send_input(job *j, ew_request *request) {
+    ew__text pending = {0};
+    int bad = 0;
+    bool open = true;
+    while (open && !bad && !atomic_load(&j->ended)) {
+        struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+        if (poll(&in, 1, 100) <= 0) {
+            continue; /* look whether the call has ended */
+        }
+        if (pending.len > LINE_MAX_BYTES || ew__text_reserve(&pending, 64 * 1024 + 1) != EW_OK) {
+            ew_request_cancel(request);
+            bad = ew__cli_usage("call", "a line of the input stream is too long");
+            break;
+        }
+        ssize_t n = read(STDIN_FILENO, pending.ptr + pending.len, 64 * 1024);
+        open = n > 0 || (n < 0 && errno == EINTR);
+        pending.len += n > 0 ? (size_t)n : 0;
+        pending.ptr[pending.len] = 0; /* strspn looks for an end; there is room for one */
+        bad = send_lines(request, &pending, !open);
+    }
+    if (!bad) {
+        (void)ew_request_send_end(request);
+    }
+    ew__text_free(&pending);
+    return bad;
+}
+
+static int refused(const job *j, ew_err err) {
+    if (err == EW_EUNSUPPORTED) {
+        const char *what = j->input_stream      ? "--input-stream"
+                           : j->context.len > 0 ? "--context"
+                           : j->labels.len > 0  ? "--label"
+                                                : "this input";
+        return ew__cli_usagef("call", "the wire of %.200s cannot carry %s", j->words[0], what);
+    }
+    if (err == EW_EINVAL || err == EW_ESYNTAX) {
+        return ew__cli_usagef("call", "%s",
+                              err == EW_EINVAL ? "not a name for an action, or not a traceparent" : ew_err_text(err));
+    }
+    ew__cli_error(&(ew_fault){.status = EW_STATUS_INTERNAL, .message = ew_str_from(ew_err_text(err))});
+    return EW__EXIT_FAILED;
+}
+
+/* The end of a call that did not come although its time was over: its loop hangs on our standard output. */
+static void stalled(void) {
+    ew__cli_error(&(ew_fault){.status = EW_STATUS_DEADLINE_EXCEEDED,
+                              .message = EW_STR("the deadline passed while standard output was stalled")});
+    _exit(EW__EXIT_DEADLINE);
+}
+
+/*
+ * The peer learns of our deadline and may be the first to say that it has passed; that is still our deadline and not
+ * the action's own. A fault that comes clearly before it is the action's.
+ */
+static bool deadline_is_ours(const job *j, const ew_end *end, uint64_t took_ms) {
+    return end->status == EW_STATUS_DEADLINE_EXCEEDED && end->origin == EW_ORIGIN_ACTION && j->timeout_ms > 0 &&
+           took_ms + 20 >= j->timeout_ms;
+}
+
+static int finish(job *j, ew_end *end, int signal_number, uint64_t took_ms) {
+    int write_error = atomic_load(&j->write_error);
+    if (end->status == EW_STATUS_OK && write_error == 0) {
+        write_error = ew__cli_line(STDOUT_FILENO, j->stream ? "{\"result\":" : "", end->result, j->stream ? "}" : "");
+    }
+    if (write_error == EPIPE) {
+        return EW__EXIT_BROKEN_PIPE;
+    }
+    if (write_error != 0) {
+        (void)fprintf(stderr, "everywire call: cannot write to standard output: %s\n", strerror(write_error));
+        return EW__EXIT_FAILED;
+    }
+    if (end->status != EW_STATUS_OK && signal_number != 0) {
+        return EW__EXIT_SIGNAL + signal_number;
+    }
+    if (deadline_is_ours(j, end, took_ms)) {
+        end->origin = EW_ORIGIN_DEADLINE;
+    }
+    return ew__cli_ending("call", j->words[0], end);
+}
+
+static int run(job *j, ew_client *client) {
+    ew_request *request = NULL;
+    ew_request_options opts = {
+        .action = ew_str_from(j->words[1]),
+        .input = ew__text_view(&j->input),
+        .context = ew__text_view(&j->context),
+        .labels = ew__text_view(&j->labels),
+        .traceparent = ew_str_from(j->traceparent),
+        .timeout_ms = j->timeout_ms,
+        .stream = j->stream,
+        .input_stream = j->input_stream,
+        .on_chunk = j->stream ? on_chunk : NULL,
+        .on_end = on_end,
+        .ud = j,
+    };
+    const ew_env *env = ew_env_default();
+    uint64_t start = env->now_ns(env->ud);
+    ew_err err = ew_client_call(client, &opts, &request);
+    if (err != EW_OK) {
+        return refused(j, err);
+    }
+    ew__interrupt *interrupt = ew__interrupt_start(request);
+    int bad = j->input_stream ? send_input(j, request) : 0;
+    ew_end end;
+    if (ew_request_wait(request, j->timeout_ms > 0 ? j->timeout_ms + GRACE_MS : 0, &end) != EW_OK) {
+        stalled();
+    }
+    uint64_t took_ms = (env->now_ns(env->ud) - start) / 1000000;
+    int signal_number = ew__interrupt_end(interrupt);
+    int code = bad ? bad : finish(j, &end, signal_number, took_ms);
+    (void)ew_request_free(request);
+    return code;
+}
+
+int ew__cmd_call(int argc, char **argv) {
+    job j = {.n_words = 0};
+    ew_client *client = NULL;
+    int code = read_options(&j, argc, argv);
+    if (code < 0) {
+        ew__interrupt_block(); /* before the client makes its thread */
+        code = ew__cli_client("call", j.words[0], &client);
+    }
+    if (client) {
+        code = run(&j, client);
+        (void)ew_client_free(client);
+    }
+    ew__text_free(&j.input);
+    ew__text_free(&j.context);
+    ew__text_free(&j.labels);
+    return code;
+}

@@ -1,0 +1,248 @@
+/*
+ * cli/output.c: how the program talks: result lines on standard output, error lines and hints on standard error. It
+ * decides what an ending looks like and which exit code it has; it calls nobody.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/cli.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+bool ew__cli_colour(int fd) {
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(fd) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+int ew__cli_usage(const char *verb, const char *problem) {
+    (void)fprintf(stderr, "everywire %s: %s\nTry: everywire %s --help\n", verb, problem, verb);
+    return EW__EXIT_USAGE;
+}
+
+int ew__cli_usagef(const char *verb, const char *format, ...) {
+    char problem[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(problem, sizeof problem, format, args);
+    va_end(args);
+    return ew__cli_usage(verb, problem);
+}
+
+void ew__cli_hint(const char *format, ...) {
+    if (!isatty(STDERR_FILENO)) {
+        return;
+    }
+    bool colour = ew__cli_colour(STDERR_FILENO);
+    va_list args;
+    va_start(args, format);
+    (void)fputs(colour ? "\033[2mhint:\033[0m " : "hint: ", stderr);
+    (void)vfprintf(stderr, format, args);
+    (void)fputc('\n', stderr);
+    va_end(args);
+}
+
+ew_err ew__cli_format(ew__text *out, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = ew_json_vformat(NULL, 0, format, args);
+    ew_err err = n < 0 ? (ew_err)n : ew__text_reserve(out, (size_t)n + 1);
+    if (err == EW_OK) {
+        (void)ew_json_vformat(out->ptr + out->len, (size_t)n + 1, format, again);
+        out->len += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
+    return err;
+}
+
+/* ---- lines ---- */
+
+/* Takes `done` bytes off the front. */
+static void iov_advance(struct iovec *iov, int n, size_t done) {
+    for (int i = 0; i < n && done > 0; i++) {
+        size_t part = done < iov[i].iov_len ? done : iov[i].iov_len;
+        iov[i].iov_base = (char *)iov[i].iov_base + part;
+        iov[i].iov_len -= part;
+        done -= part;
+    }
+}
+
+static int write_parts(int fd, struct iovec *iov, int n) {
+    for (;;) {
+        size_t left = 0;
+        for (int i = 0; i < n; i++) {
+            left += iov[i].iov_len;
+        }
+        if (left == 0) {
+            return 0;
+        }
+        ssize_t done = writev(fd, iov, n);
+        if (done >= 0) {
+            iov_advance(iov, n, (size_t)done);
+        } else if (errno == EAGAIN) {
+            /* somebody made our output non-blocking: it is often shared with a shell or a parent */
+            (void)poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+        } else if (errno != EINTR) {
+            return errno;
+        }
+    }
+}
+
+static struct iovec part(const char *ptr, size_t len) {
+    union {
+        const char *in;
+        void *out;
+    } cast = {ptr}; /* writev does not write there, its type only cannot say so */
+    return (struct iovec){cast.out, len};
+}
+
+int ew__cli_line(int fd, const char *before, ew_str json, const char *after) {
+    ew__text flat = {0};
+    if (json.len > 0 && (memchr(json.ptr, '\n', json.len) || memchr(json.ptr, '\r', json.len))) {
+        if (ew__text_reserve(&flat, json.len) != EW_OK) {
+            return ENOMEM;
+        }
+        int n = ew_json_minify(json, flat.ptr, json.len);
+        flat.len = n > 0 ? (size_t)n : 0;
+        json = ew__text_view(&flat);
+    }
+    struct iovec parts[] = {part(before, strlen(before)), part(json.ptr, json.len), part(after, strlen(after)),
+                            part("\n", 1)};
+    int err = write_parts(fd, parts, 4);
+    ew__text_free(&flat);
+    return err;
+}
+
+/* ---- errors and endings ---- */
+
+void ew__cli_error(const ew_fault *fault) {
+    ew__text head = {0};
+    ew_err err = ew__cli_format(&head, "{\"error\":{\"status\":%Q,\"message\":%q", ew_status_name(fault->status),
+                                fault->message);
+    if (err == EW_OK) {
+        err = ew__text_add(&head,
+                           fault->details.len > 0 ? EW_STR(",\"details\":\0") : EW_STR("\0")); /* ends as a C string */
+    }
+    const char *before = err == EW_OK ? head.ptr : "{\"error\":{\"status\":\"INTERNAL\",\"message\":\"out of memory\"";
+    (void)ew__cli_line(STDERR_FILENO, before, err == EW_OK ? fault->details : (ew_str){NULL, 0}, "}}");
+    ew__text_free(&head);
+}
+
+static int exit_code(const ew_end *end) {
+    switch (end->origin) {
+    case EW_ORIGIN_CONNECT:
+        return EW__EXIT_UNREACHED;
+    case EW_ORIGIN_PROTOCOL:
+        return EW__EXIT_PROTOCOL;
+    case EW_ORIGIN_DEADLINE:
+        return EW__EXIT_DEADLINE;
+    case EW_ORIGIN_LOCAL:
+        /* what this wire cannot carry is the user's to change; memory and limits are not */
+        return end->status == EW_STATUS_INVALID_ARGUMENT || end->status == EW_STATUS_OUT_OF_RANGE ? EW__EXIT_USAGE
+                                                                                                  : EW__EXIT_FAILED;
+    case EW_ORIGIN_ACTION:
+    case EW_ORIGIN_CANCEL:
+    default:
+        return EW__EXIT_FAILED;
+    }
+}
+
+int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
+    if (end->status == EW_STATUS_OK) {
+        return EW__EXIT_OK;
+    }
+    int code = exit_code(end);
+    if (code == EW__EXIT_USAGE) {
+        return ew__cli_usagef(verb, "%.*s", (int)(end->fault.message.len < 900 ? end->fault.message.len : 900),
+                              end->fault.message.ptr);
+    }
+    ew__cli_error(&end->fault);
+    if (code == EW__EXIT_UNREACHED) {
+        ew__cli_hint("is the server running? try: everywire serve --demo");
+    } else if (code == EW__EXIT_FAILED && end->status == EW_STATUS_NOT_FOUND) {
+        ew__cli_hint("what is there shows: everywire list %s", target);
+    }
+    return code;
+}
+
+/* ---- for people ---- */
+
+ew_err ew__cli_plain(ew__text *out, ew_str json_string) {
+    size_t len = 0;
+    ew_err err = ew__text_reserve(out, json_string.len);
+    if (err != EW_OK) {
+        return err;
+    }
+    /* an escape is never shorter than what it stands for, so the raw length is room enough */
+    if (ew_json_string(json_string, out->ptr + out->len, json_string.len, &len) != EW_OK) {
+        return ew__text_add(out, json_string);
+    }
+    unsigned char *text = (unsigned char *)out->ptr + out->len;
+    for (size_t i = 0; i < len; i++) {
+        bool c1 = text[i] == 0xc2 && i + 1 < len && text[i + 1] < 0xa0; /* U+0080 to U+009F */
+        if (text[i] < 0x20 || text[i] == 0x7f) {
+            text[i] = ' ';
+        } else if (c1) {
+            text[i] = text[i + 1] = ' ';
+        }
+    }
+    out->len += len;
+    return EW_OK;
+}
+
+static void pretty_newline(FILE *out, unsigned depth) { (void)fprintf(out, "\n%*s", (int)(depth * 2), ""); }
+
+static size_t pretty_string(FILE *out, ew_str json, size_t at) {
+    size_t start = at++;
+    while (at < json.len && json.ptr[at] != '"') {
+        at += json.ptr[at] == '\\' ? 2u : 1u;
+    }
+    at = at < json.len ? at + 1 : json.len;
+    (void)fwrite(json.ptr + start, 1, at - start, out);
+    return at;
+}
+
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+/* Behind an opening bracket: the index of its closing one when there is nothing between them, else 0. */
+static size_t empty_container(ew_str json, size_t at) {
+    while (at < json.len && is_space(json.ptr[at])) {
+        at++;
+    }
+    return at < json.len && (json.ptr[at] == '}' || json.ptr[at] == ']') ? at : 0;
+}
+
+void ew__cli_pretty(FILE *out, ew_str json) {
+    unsigned depth = 0;
+    for (size_t at = 0; at < json.len;) {
+        char c = json.ptr[at];
+        if (c == '"') {
+            at = pretty_string(out, json, at);
+            continue;
+        }
+        at++;
+        size_t close = c == '{' || c == '[' ? empty_container(json, at) : 0;
+        if (is_space(c)) {
+            continue;
+        }
+        if (c == '}' || c == ']') {
+            pretty_newline(out, depth > 0 ? --depth : 0);
+        }
+        (void)fputc(c, out);
+        if (close) {
+            (void)fputc(json.ptr[close], out);
+            at = close + 1;
+        } else if (c == '{' || c == '[') {
+            pretty_newline(out, ++depth);
+        } else if (c == ',') {
+            pretty_newline(out, depth);
+        } else if (c == ':') {
+            (void)fputc(' ', out);
+        }
+    }
+    (void)fputc('\n', out);
+}

@@ -1,0 +1,248 @@
+/*
+ * endpoint/link.c: see link.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "endpoint/link.h"
+
+static ew__link *link_of_stream(ew__stream *stream) {
+    return ew__container_of(stream, ew__link, stream);
+}
+
+static ew__link *link_of_conn(ew__conn *conn) {
+    return ew__container_of(conn, ew__link, conn);
+}
+
+/* ---- shared memory of wires ---- */
+
+void *ew__scratch_get(ew__scratches *scratches, const ew_env *env, const ew__wire *wire) {
+    const size_t n = sizeof scratches->wire / sizeof *scratches->wire;
+    for (size_t i = 0; i < n; i++) {
+        if (scratches->wire[i] == wire)
+            return scratches->memory[i];
+        if (scratches->wire[i])
+            continue;
+        scratches->memory[i] = ew__zalloc(env, wire->scratch_size ? wire->scratch_size : 1);
+        if (scratches->memory[i])
+            scratches->wire[i] = wire;
+        return scratches->memory[i];
+    }
+    return NULL;
+}
+
+void ew__scratches_done(ew__scratches *scratches, const ew_env *env) {
+    for (size_t i = 0; i < sizeof scratches->wire / sizeof *scratches->wire; i++)
+        if (scratches->wire[i])
+            ew__free(env, scratches->memory[i], scratches->wire[i]->scratch_size ? scratches->wire[i]->scratch_size : 1);
+}
+
+/* ---- the connection as the wire sees it ---- */
+
+static void conn_send(ew__conn *conn) { ew__stream_send(&link_of_conn(conn)->stream); }
+static void conn_read(ew__conn *conn, bool on) { ew__stream_read(&link_of_conn(conn)->stream, on); }
+static void conn_finish(ew__conn *conn) { ew__stream_finish(&link_of_conn(conn)->stream); }
+static void conn_abort(ew__conn *conn) { ew__stream_close(&link_of_conn(conn)->stream, EW_OK); }
+
+static void conn_ready(ew__conn *conn) {
+    ew__link *link = link_of_conn(conn);
+    if (link->owner->ready)
+        link->owner->ready(link);
+}
+
+static const ew__conn_ops conn_ops = {
+    .send = conn_send, .read = conn_read, .finish = conn_finish, .abort = conn_abort, .ready = conn_ready};
+
+/* ---- which wire ---- */
+
+static ew_err attach(ew__link *link, const ew__wire *wire, ew__role role) {
+    const ew_env *env = link->conn.home->env;
+    size_t size = role == EW__SERVE ? wire->serve_size : wire->call_size;
+    link->conn.scratch = ew__scratch_get(link->scratches, env, wire);
+    ew__peer *peer = link->conn.scratch ? ew__zalloc(env, size) : NULL;
+    if (!peer)
+        return EW_ENOMEM;
+    peer->wire = wire;
+    peer->conn = &link->conn;
+    peer->role = role;
+    ew_err err = wire->init(peer);
+    if (err != EW_OK) {
+        ew__free(env, peer, size);
+        return err;
+    }
+    link->peer = peer;
+    return EW_OK;
+}
+
+/*
+ * The wire whose first bytes these are. The last wire of the table is the fallback: it gets what no other claims, and so answers strangers in its own
+ * language. NULL: not clear yet.
+ */
+static const ew__wire *recognise(const uint8_t *bytes, size_t n, bool decide) {
+    const ew__wire *const *wires = ew__wires();
+    bool unclear = false;
+    for (; wires[1]; wires++) {
+        int match = wires[0]->sniff(bytes, n);
+        if (match > 0)
+            return wires[0];
+        unclear = unclear || match == 0;
+    }
+    return unclear && !decide ? NULL : wires[0];
+}
+
+static void begin(ew__link *link, const ew__wire *wire) {
+    ew__timer_stop(&link->conn.home->timers, &link->sniffing);
+    if (attach(link, wire, EW__SERVE) != EW_OK) {
+        ew__stream_close(&link->stream, EW_ENOMEM);
+        return;
+    }
+    if (link->n_sniffed)
+        link->peer->wire->input(link->peer, link->sniffed, link->n_sniffed);
+}
+
+static void on_sniff_timeout(ew__timer *timer, uint64_t now) {
+    ew__link *link = ew__container_of(timer, ew__link, sniffing);
+    (void)now;
+    if (link->n_sniffed)
+        begin(link, recognise(link->sniffed, link->n_sniffed, true));
+    else
+        ew__stream_close(&link->stream, EW_ETIMEOUT);
+}
+
+static void sniff(ew__link *link, const uint8_t *bytes, size_t n) {
+    size_t room = sizeof link->sniffed - link->n_sniffed;
+    size_t take = n < room ? n : room;
+    const ew__wire *wire;
+    if (link->n_sniffed == 0) { /* the usual case: look at the bytes where they are */
+        wire = recognise(bytes, n, take < n);
+        if (wire) {
+            begin(link, wire);
+            if (link->peer)
+                link->peer->wire->input(link->peer, bytes, n);
+            return;
+        }
+    }
+    memcpy(link->sniffed + link->n_sniffed, bytes, take);
+    link->n_sniffed = (uint8_t)(link->n_sniffed + take);
+    wire = recognise(link->sniffed, link->n_sniffed, take < n);
+    if (!wire) {
+        if (ew__timer_active(&link->sniffing) && link->n_sniffed > take)
+            return;
+        uint64_t at = link->conn.home->now + EW__MS(link->conn.home->limits->head_ms);
+        if (ew__timer_set(&link->conn.home->timers, &link->sniffing, at, on_sniff_timeout) != EW_OK)
+            ew__stream_close(&link->stream, EW_ENOMEM);
+        return;
+    }
+    begin(link, wire);
+    if (link->peer && n > take)
+        link->peer->wire->input(link->peer, bytes + take, n - take);
+}
+
+/* ---- the stream's events ---- */
+
+static void count_bytes(ew__link *link) {
+    ew__count(&link->traffic->bytes_in, link->stream.bytes_in - link->counted_in);
+    ew__count(&link->traffic->bytes_out, link->stream.bytes_out - link->counted_out);
+    link->counted_in = link->stream.bytes_in;
+    link->counted_out = link->stream.bytes_out;
+}
+
+static uint8_t *on_reserve(ew__stream *stream, size_t *ret_size) {
+    ew__link *link = link_of_stream(stream);
+    return link->peer && link->peer->wire->reserve ? link->peer->wire->reserve(link->peer, ret_size) : NULL;
+}
+
+static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
+    ew__link *link = link_of_stream(stream);
+    if (EW__LIKELY(link->peer != NULL))
+        link->peer->wire->input(link->peer, bytes, n);
+    else
+        sniff(link, bytes, n);
+    count_bytes(link);
+}
+
+static void on_eof(ew__stream *stream) {
+    ew__link *link = link_of_stream(stream);
+    if (link->peer)
+        link->peer->wire->eof(link->peer);
+    else
+        ew__stream_close(stream, EW_OK);
+}
+
+static void on_drained(ew__stream *stream) {
+    ew__link *link = link_of_stream(stream);
+    if (link->peer && link->peer->wire->drained)
+        link->peer->wire->drained(link->peer);
+}
+
+static void free_link(ew__link *link) {
+    const ew_env *env = link->conn.home->env;
+    ew__out_done(&link->conn.out);
+    ew__free(env, link, sizeof *link);
+}
+
+static void on_closed(ew__stream *stream, ew_err why) {
+    ew__link *link = link_of_stream(stream);
+    const ew_env *env = link->conn.home->env;
+    count_bytes(link);
+    atomic_fetch_sub_explicit(&link->traffic->open, 1, memory_order_relaxed);
+    ew__timer_stop(&link->conn.home->timers, &link->sniffing);
+    if (link->peer) {
+        const ew__wire *wire = link->peer->wire;
+        size_t size = link->peer->role == EW__SERVE ? wire->serve_size : wire->call_size;
+        wire->gone(link->peer, why);
+        ew__free(env, link->peer, size);
+        link->peer = NULL;
+    }
+    link->owner->closed(link, why);
+    free_link(link);
+}
+
+static const ew__stream_events stream_events = {
+    .reserve = on_reserve, .data = on_data, .eof = on_eof, .drained = on_drained, .closed = on_closed};
+
+/* ---- life ---- */
+
+ew__link *ew__link_new(ew__loop *loop, ew__site *site, ew__scratches *scratches, ew__traffic *traffic, const ew__link_owner *owner, void *ud) {
+    ew__link *link = ew__zalloc(loop->home.env, sizeof *link);
+    if (!link)
+        return NULL;
+    link->conn.ops = &conn_ops;
+    link->conn.home = &loop->home;
+    link->conn.site = site;
+    ew__out_init(&link->conn.out, &loop->home.blocks);
+    link->owner = owner;
+    link->owner_ud = ud;
+    link->scratches = scratches;
+    link->traffic = traffic;
+    return link;
+}
+
+void ew__link_discard(ew__link *link) {
+    free_link(link);
+}
+
+/* A connection on which nothing ever comes is closed like an idle one. */
+static void watch_silence(ew__link *link) {
+    uint64_t at = link->conn.home->now + EW__MS(link->conn.home->limits->idle_ms);
+    if (ew__timer_set(&link->conn.home->timers, &link->sniffing, at, on_sniff_timeout) != EW_OK)
+        ew__stream_close(&link->stream, EW_ENOMEM);
+}
+
+void ew__link_start(ew__link *link, ew__loop *loop, const ew__wire *wire, ew__role role) {
+    atomic_fetch_add_explicit(&link->traffic->open, 1, memory_order_relaxed);
+    ew__stream_start(&link->stream, loop, &stream_events, &link->conn.out);
+    if (!wire)
+        watch_silence(link);
+    else if (attach(link, wire, role) != EW_OK)
+        ew__stream_close(&link->stream, EW_ENOMEM);
+}
+
+void ew__link_finish(ew__link *link) {
+    if (link->conn.out.bytes > 0)
+        ew__stream_finish(&link->stream);
+    else
+        ew__stream_close(&link->stream, EW_OK);
+}
+
+void ew__link_close(ew__link *link, ew_err why) {
+    ew__stream_close(&link->stream, why);
+}

@@ -1,0 +1,66 @@
+/*
+ * endpoint/link.h: one connection: a stream of io, a peer of a wire, and the pump between them. Used by server.c (accepted ones) and pool.c
+ * (dialled ones). May include: base, frame, call, wire, io.
+ */
+#ifndef EW_ENDPOINT_LINK_H
+#define EW_ENDPOINT_LINK_H
+
+#include "io/stream.h"
+#include "wire/wire.h"
+
+/* Bytes and connections of one loop; read by other threads. */
+typedef struct ew__traffic {
+    atomic_ullong bytes_in, bytes_out;
+    atomic_ullong accepted, refused, dialled;
+    atomic_uint open;
+} ew__traffic;
+
+/* Adding to a counter that only this thread writes. */
+static inline void ew__count(atomic_ullong *counter, uint64_t by) {
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
+}
+
+/* What the connections of one wire on one loop share; made when the first needs it. */
+typedef struct ew__scratches {
+    const ew__wire *wire[8];
+    void *memory[8];
+} ew__scratches;
+void *ew__scratch_get(ew__scratches *scratches, const ew_env *env, const ew__wire *wire); /* NULL: no memory */
+void ew__scratches_done(ew__scratches *scratches, const ew_env *env);
+
+typedef struct ew__link ew__link;
+
+typedef struct ew__link_owner {
+    void (*ready)(ew__link *link);              /* calling: it can take another call; may be NULL */
+    void (*closed)(ew__link *link, ew_err why); /* the owner takes it out of its list; the memory is freed after that */
+} ew__link_owner;
+
+#define EW__SNIFF_BYTES 32
+
+struct ew__link {
+    ew__conn conn;
+    ew__stream stream;
+    ew__peer *peer; /* NULL until the wire is known */
+    const ew__link_owner *owner;
+    void *owner_ud;
+    ew__scratches *scratches;
+    ew__traffic *traffic;
+    ew__link *next, *prev; /* the owner's list */
+    ew__timer sniffing;
+    uint64_t counted_in, counted_out;
+    uint64_t idle_since; /* pool.c */
+    uint8_t n_sniffed;
+    uint8_t sniffed[EW__SNIFF_BYTES];
+};
+
+/* A link whose stream is not started yet. NULL: no memory. */
+ew__link *ew__link_new(ew__loop *loop, ew__site *site, ew__scratches *scratches, ew__traffic *traffic, const ew__link_owner *owner, void *ud);
+/* Frees a link that never started. */
+void ew__link_discard(ew__link *link);
+/* The stream is connected. wire NULL: found out by the first bytes (serving only). */
+void ew__link_start(ew__link *link, ew__loop *loop, const ew__wire *wire, ew__role role);
+/* Closes when all has left (finish), or now. */
+void ew__link_finish(ew__link *link);
+void ew__link_close(ew__link *link, ew_err why);
+
+#endif

@@ -1,0 +1,271 @@
+/*
+ * endpoint/pool.c: see pool.h. A call without a free connection waits; a dial is begun for it if the limit allows. A connection that comes back, or a
+ * dial that succeeds, takes the call that has waited longest.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "endpoint/pool.h"
+#include <stdio.h>
+
+#define IDLE_MS 4000 /* shorter than the keep-alive of common servers (5 s), so that they do not close under a call of ours */
+
+/* A call in the queue: lives in the call's own arena. */
+struct ew__pool_wait {
+    struct ew__pool_wait *next, *prev;
+    ew_call *call;
+    ew__pool *pool;
+};
+
+struct ew__pool_dial {
+    struct ew__pool_dial *next, *prev;
+    ew__pool *pool;
+    ew__link *link;
+    ew__dial *dial;
+};
+
+/* ---- the queue ---- */
+
+static void enqueue(ew__pool *pool, struct ew__pool_wait *wait) {
+    wait->prev = pool->last;
+    wait->next = NULL;
+    if (pool->last)
+        pool->last->next = wait;
+    else
+        pool->first = wait;
+    pool->last = wait;
+    pool->n_waiting++;
+}
+
+static ew_call *dequeue(ew__pool *pool, struct ew__pool_wait *wait) {
+    if (wait->prev)
+        wait->prev->next = wait->next;
+    else
+        pool->first = wait->next;
+    if (wait->next)
+        wait->next->prev = wait->prev;
+    else
+        pool->last = wait->prev;
+    pool->n_waiting--;
+    return wait->call;
+}
+
+static void fail_waiting(ew__pool *pool, ew_origin origin, ew_status status, ew_str message) {
+    uint32_t n = pool->n_waiting; /* only those that wait now: an end may open another call */
+    while (n-- > 0 && pool->first)
+        ew__call_fail_as(dequeue(pool, pool->first), origin, status, message);
+}
+
+/* ---- connections ---- */
+
+static void serve_queue(ew__pool *pool);
+
+static void check_closed(ew__pool *pool) {
+    if (!pool->closing || pool->links || pool->dials || !pool->on_closed)
+        return;
+    void (*on_closed)(ew__pool *pool) = pool->on_closed;
+    pool->on_closed = NULL;
+    ew__timer_stop(&pool->loop->home.timers, &pool->idle);
+    on_closed(pool);
+}
+
+static void on_idle(ew__timer *timer, uint64_t now) {
+    ew__pool *pool = ew__container_of(timer, ew__pool, idle);
+    bool more = false;
+    for (ew__link *link = pool->links, *next; link; link = next) {
+        next = link->next;
+        if (!link->peer || pool->wire->capacity(link->peer) == 0)
+            continue;
+        if (now - link->idle_since >= EW__MS(IDLE_MS))
+            ew__link_close(link, EW_OK);
+        else
+            more = true;
+    }
+    if (more)
+        (void)ew__timer_set(&pool->loop->home.timers, timer, now + EW__MS(1000), on_idle);
+}
+
+static void on_link_ready(ew__link *link) {
+    ew__pool *pool = link->owner_ud;
+    link->idle_since = pool->loop->home.now;
+    serve_queue(pool);
+    if (!ew__timer_active(&pool->idle) && !pool->closing)
+        (void)ew__timer_set(&pool->loop->home.timers, &pool->idle, link->idle_since + EW__MS(IDLE_MS), on_idle);
+}
+
+static void on_link_closed(ew__link *link, ew_err why) {
+    ew__pool *pool = link->owner_ud;
+    (void)why;
+    if (link->prev)
+        link->prev->next = link->next;
+    else
+        pool->links = link->next;
+    if (link->next)
+        link->next->prev = link->prev;
+    pool->n_links--;
+    if (!pool->closing)
+        serve_queue(pool);
+    check_closed(pool);
+}
+
+static const ew__link_owner owner = {.ready = on_link_ready, .closed = on_link_closed};
+
+static void adopt(ew__pool *pool, ew__link *link) {
+    link->next = pool->links;
+    if (link->next)
+        link->next->prev = link;
+    pool->links = link;
+    pool->n_links++;
+    ew__count(&pool->traffic.dialled, 1);
+    ew__link_start(link, pool->loop, pool->wire, EW__CALL);
+    on_link_ready(link);
+}
+
+static void forget_dial(struct ew__pool_dial *entry) {
+    ew__pool *pool = entry->pool;
+    if (entry->prev)
+        entry->prev->next = entry->next;
+    else
+        pool->dials = entry->next;
+    if (entry->next)
+        entry->next->prev = entry->prev;
+    pool->n_dialling--;
+    ew__free(pool->loop->home.env, entry, sizeof *entry);
+}
+
+static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
+    ew__link *link = ew__container_of(stream, ew__link, stream);
+    struct ew__pool_dial *entry = link->owner_ud;
+    ew__pool *pool = entry->pool;
+    link->owner_ud = pool;
+    forget_dial(entry);
+    if (err == EW_OK) {
+        adopt(pool, link);
+        if (pool->closing)
+            ew__link_close(link, EW_OK);
+        return;
+    }
+    ew__link_discard(link);
+    if (!pool->closing && pool->n_links == 0 && pool->n_dialling == 0) {
+        char text[200];
+        (void)snprintf(text, sizeof text, "cannot connect to %.*s: %s", (int)pool->site.authority.len, pool->site.authority.ptr, detail);
+        fail_waiting(pool, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(text));
+    }
+    check_closed(pool);
+}
+
+static ew_err dial(ew__pool *pool) {
+    ew__loop *loop = pool->loop;
+    struct ew__pool_dial *entry = ew__zalloc(loop->home.env, sizeof *entry);
+    if (!entry)
+        return EW_ENOMEM;
+    entry->pool = pool;
+    entry->link = ew__link_new(loop, &pool->site, &pool->scratches, &pool->traffic, &owner, entry);
+    ew_err err = entry->link ? ew__dial_start(loop, &entry->link->stream, pool->host, pool->port, loop->home.limits->connect_ms, on_dialled, &entry->dial)
+                             : EW_ENOMEM;
+    if (err != EW_OK) {
+        if (entry->link)
+            ew__link_discard(entry->link);
+        ew__free(loop->home.env, entry, sizeof *entry);
+        return err;
+    }
+    entry->next = pool->dials;
+    if (entry->next)
+        entry->next->prev = entry;
+    pool->dials = entry;
+    pool->n_dialling++;
+    return EW_OK;
+}
+
+static ew__link *free_link(const ew__pool *pool) {
+    for (ew__link *link = pool->links; link; link = link->next)
+        if (link->peer && !link->stream.closing && pool->wire->capacity(link->peer) > 0)
+            return link;
+    return NULL;
+}
+
+/* Gives waiting calls to connections that have room, and dials for the rest. */
+static void serve_queue(ew__pool *pool) {
+    ew__link *link;
+    while (pool->first && (link = free_link(pool)) != NULL) {
+        ew_call *call = dequeue(pool, pool->first);
+        link->idle_since = pool->loop->home.now;
+        if (pool->wire->open(link->peer, call) != EW_OK)
+            ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
+    }
+    while (pool->n_waiting > pool->n_dialling && pool->n_links + pool->n_dialling < pool->loop->home.limits->client_connections) {
+        if (dial(pool) == EW_OK)
+            continue;
+        if (pool->n_links + pool->n_dialling == 0)
+            fail_waiting(pool, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
+        return;
+    }
+}
+
+/* ---- the callee's end of a call that waits ---- */
+
+static void on_open(ew_call *call) {
+    struct ew__pool_wait *wait = call->callee_ud;
+    ew__pool *pool = wait->pool;
+    if (pool->closing) {
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_UNAVAILABLE, EW_STR("the client is closed"));
+    } else if (pool->n_waiting >= pool->loop->home.limits->client_queue) {
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("too many calls wait for a connection"));
+    } else {
+        enqueue(pool, wait);
+        serve_queue(pool);
+    }
+}
+
+static void on_cancel(ew_call *call, ew__cancel_why why) {
+    struct ew__pool_wait *wait = call->callee_ud;
+    (void)why;
+    dequeue(wait->pool, wait);
+    ew__call_fail_as(call, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the call was cancelled"));
+}
+
+static const ew__callee_ops waiting = {.open = on_open, .cancel = on_cancel};
+
+static void open_refused(ew_call *call) {
+    ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
+}
+
+static const ew__callee_ops refused = {.open = open_refused};
+
+void ew__pool_open(ew__pool *pool, ew_call *call) {
+    struct ew__pool_wait *wait = ew__arena_alloc(&call->arena, sizeof *wait);
+    if (!wait) {
+        ew__call_open_on(call, &refused, NULL);
+        return;
+    }
+    *wait = (struct ew__pool_wait){.call = call, .pool = pool};
+    ew__call_open_on(call, &waiting, wait);
+}
+
+/* ---- life ---- */
+
+void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const char *host, uint16_t port) {
+    memset(pool, 0, sizeof *pool);
+    pool->loop = loop;
+    pool->wire = wire;
+    pool->site = *site;
+    pool->host = host;
+    pool->port = port;
+}
+
+void ew__pool_close(ew__pool *pool, void (*on_closed)(ew__pool *pool)) {
+    pool->closing = true;
+    pool->on_closed = on_closed;
+    fail_waiting(pool, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the client is closed"));
+    for (struct ew__pool_dial *entry = pool->dials, *next; entry; entry = next) {
+        next = entry->next;
+        ew__dial_cancel(entry->dial);
+    }
+    for (ew__link *link = pool->links, *next; link; link = next) {
+        next = link->next;
+        ew__link_close(link, EW_OK);
+    }
+    check_closed(pool);
+}
+
+void ew__pool_done(ew__pool *pool) {
+    ew__scratches_done(&pool->scratches, pool->loop->home.env);
+}

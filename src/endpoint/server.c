@@ -1,0 +1,149 @@
+/*
+ * endpoint/server.c: see server.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "endpoint/server.h"
+
+ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors, atomic_uint *connections) {
+    memset(server, 0, sizeof *server);
+    server->loop = loop;
+    server->registry = registry;
+    server->connections = connections;
+    server->max_doors = max_doors;
+    server->doors = ew__zalloc(loop->home.env, sizeof *server->doors * max_doors);
+    return server->doors ? EW_OK : EW_ENOMEM;
+}
+
+/* ---- the end of it ---- */
+
+static void check_closed(ew__server *server) {
+    if (!server->closing || server->closing_doors > 0 || server->links || !server->on_closed)
+        return;
+    void (*on_closed)(ew__server *server) = server->on_closed;
+    server->on_closed = NULL;
+    on_closed(server);
+}
+
+static void on_link_closed(ew__link *link, ew_err why) {
+    ew__server *server = link->owner_ud;
+    (void)why;
+    if (link->prev)
+        link->prev->next = link->next;
+    else
+        server->links = link->next;
+    if (link->next)
+        link->next->prev = link->prev;
+    server->n_links--;
+    atomic_fetch_sub_explicit(server->connections, 1, memory_order_relaxed);
+    check_closed(server);
+}
+
+static const ew__link_owner owner = {.closed = on_link_closed};
+
+static void on_door_closed(ew__listener *listener) {
+    ew__door *door = ew__container_of(listener, ew__door, listener);
+    door->server->closing_doors--;
+    check_closed(door->server);
+}
+
+static void close_doors(ew__server *server) {
+    for (size_t i = 0; i < server->n_doors; i++) {
+        ew__door *door = &server->doors[i];
+        if (!door->open)
+            continue;
+        door->open = false;
+        server->closing_doors++;
+        ew__listener_close(&door->listener, on_door_closed);
+    }
+}
+
+/* ---- connections ---- */
+
+static void add_link(ew__server *server, ew__link *link) {
+    link->next = server->links;
+    if (link->next)
+        link->next->prev = link;
+    server->links = link;
+    server->n_links++;
+    ew__count(&server->traffic.accepted, 1);
+}
+
+static void on_connection(ew__listener *listener) {
+    ew__door *door = ew__container_of(listener, ew__door, listener);
+    ew__server *server = door->server;
+    const ew_limits *limits = server->loop->home.limits;
+    bool room = atomic_fetch_add_explicit(server->connections, 1, memory_order_relaxed) < limits->connections;
+    ew__link *link = room ? ew__link_new(server->loop, &door->site, &server->scratches, &server->traffic, &owner, server) : NULL;
+    if (!link) {
+        atomic_fetch_sub_explicit(server->connections, 1, memory_order_relaxed);
+        ew__count(&server->traffic.refused, 1);
+        ew__accept_refuse(listener);
+        return;
+    }
+    add_link(server, link);
+    ew__home_read_clock(&server->loop->home);
+    ew_err err = ew__accept(listener, &link->stream);
+    ew__link_start(link, server->loop, door->wire, EW__SERVE);
+    if (err != EW_OK)
+        ew__link_close(link, err);
+}
+
+ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wire *wire, const ew__site *site) {
+    if (server->n_doors == server->max_doors)
+        return EW_ELIMIT;
+    ew__door *door = &server->doors[server->n_doors];
+    ew_err err = ew__listen(&door->listener, server->loop, address, on_connection);
+    if (err != EW_OK)
+        return err;
+    door->server = server;
+    door->wire = wire;
+    door->site = *site;
+    door->site.port = address->port;
+    door->site.actions = ew__registry_get(server->registry);
+    door->open = true;
+    server->n_doors++;
+    return EW_OK;
+}
+
+void ew__server_refresh(ew__server *server) {
+    for (size_t i = 0; i < server->n_doors; i++) {
+        ew__actions *old = server->doors[i].site.actions;
+        server->doors[i].site.actions = ew__registry_get(server->registry);
+        ew__actions_unref(old);
+    }
+}
+
+void ew__server_drain(ew__server *server) {
+    close_doors(server);
+    for (size_t i = 0; i < server->n_doors; i++)
+        server->doors[i].site.draining = true;
+    for (ew__link *link = server->links, *next; link; link = next) {
+        next = link->next;
+        if (link->peer && link->peer->wire->drain)
+            link->peer->wire->drain(link->peer);
+    }
+}
+
+void ew__server_close(ew__server *server, bool now, void (*on_closed)(ew__server *server)) {
+    if (!server->closing) {
+        server->closing = true;
+        server->on_closed = on_closed;
+        close_doors(server);
+    }
+    for (ew__link *link = server->links, *next; link; link = next) {
+        next = link->next;
+        if (now)
+            ew__link_close(link, EW_OK);
+        else
+            ew__link_finish(link);
+    }
+    check_closed(server);
+}
+
+void ew__server_done(ew__server *server) {
+    const ew_env *env = server->loop->home.env;
+    for (size_t i = 0; i < server->n_doors; i++)
+        ew__actions_unref(server->doors[i].site.actions);
+    ew__scratches_done(&server->scratches, env);
+    ew__free(env, server->doors, sizeof *server->doors * server->max_doors);
+}

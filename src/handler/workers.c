@@ -1,0 +1,162 @@
+/*
+ * handler/workers.c: see workers.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "handler/workers.h"
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+struct job {
+    struct job *next;
+    ew_call *call;
+};
+
+struct ew__workers {
+    const ew_env *env;
+    ew__callee_ops callee;
+    pthread_mutex_t lock;
+    pthread_cond_t work;    /* a job came, or stopping */
+    pthread_cond_t stopped; /* a thread ended */
+    struct job *first, *last;
+    uint64_t n_jobs, n_threads, n_idle;
+    const ew_limits *limits; /* read when needed: an app may still be configured after its actions */
+    bool stopping;
+};
+
+/* ---- threads ---- */
+
+static void run_job(ew_call *call) {
+    if (ew_call_cancelled(call))
+        (void)ew_call_fail(call, EW_STATUS_CANCELLED, "cancelled before it began");
+    else
+        call->action->fn(call, call->action->arg);
+}
+
+static struct job *next_job(ew__workers *workers) {
+    while (!workers->first && !workers->stopping) {
+        workers->n_idle++;
+        pthread_cond_wait(&workers->work, &workers->lock);
+        workers->n_idle--;
+    }
+    struct job *job = workers->first;
+    if (job) {
+        workers->first = job->next;
+        if (!workers->first)
+            workers->last = NULL;
+        workers->n_jobs--;
+    }
+    return job;
+}
+
+static void *thread_main(void *arg) {
+    ew__workers *workers = arg;
+    pthread_mutex_lock(&workers->lock);
+    for (struct job *job; (job = next_job(workers)) != NULL;) {
+        pthread_mutex_unlock(&workers->lock);
+        run_job(job->call);
+        pthread_mutex_lock(&workers->lock);
+    }
+    workers->n_threads--;
+    pthread_cond_broadcast(&workers->stopped);
+    pthread_mutex_unlock(&workers->lock);
+    return NULL;
+}
+
+/* Signals are the host's business: no thread of ours takes them. */
+static bool start_thread(ew__workers *workers) {
+    sigset_t all, old;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int err = pthread_create(&thread, NULL, thread_main, workers);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (err != 0)
+        return false;
+    pthread_detach(thread);
+    return true;
+}
+
+/* ---- the callee's end ---- */
+
+static ew_err enqueue(ew__workers *workers, struct job *job) {
+    if (workers->n_jobs >= workers->limits->worker_queue || workers->stopping)
+        return EW_ELIMIT;
+    if (workers->n_idle <= workers->n_jobs && workers->n_threads < workers->limits->worker_threads && start_thread(workers))
+        workers->n_threads++;
+    if (workers->n_threads == 0)
+        return EW_EIO;
+    if (workers->last)
+        workers->last->next = job;
+    else
+        workers->first = job;
+    workers->last = job;
+    workers->n_jobs++;
+    pthread_cond_signal(&workers->work);
+    return EW_OK;
+}
+
+static void on_open(ew_call *call) {
+    ew__workers *workers = call->callee_ud;
+    struct job *job = ew_call_alloc(call, sizeof *job);
+    ew_err err = EW_ENOMEM;
+    if (job) {
+        *job = (struct job){.call = call};
+        pthread_mutex_lock(&workers->lock);
+        err = enqueue(workers, job);
+        pthread_mutex_unlock(&workers->lock);
+    }
+    if (err != EW_OK)
+        ew__call_fail_as(call, EW_ORIGIN_ACTION, EW_STATUS_RESOURCE_EXHAUSTED,
+                         err == EW_ELIMIT ? EW_STR("too many calls wait for a worker thread") : EW_STR("no worker thread could be started"));
+}
+
+const ew__callee_ops *ew__workers_callee(const ew__workers *workers) {
+    return &workers->callee;
+}
+
+/* ---- life ---- */
+
+ew__workers *ew__workers_new(const ew_env *env, const ew_limits *limits) {
+    ew__workers *workers = ew__zalloc(env, sizeof *workers);
+    if (!workers)
+        return NULL;
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    workers->env = env;
+    workers->callee = ew__local_callee;
+    workers->callee.open = on_open;
+    workers->limits = limits;
+    pthread_mutex_init(&workers->lock, NULL);
+    pthread_cond_init(&workers->work, &attr);
+    pthread_cond_init(&workers->stopped, &attr);
+    pthread_condattr_destroy(&attr);
+    return workers;
+}
+
+bool ew__workers_free(ew__workers *workers, uint64_t ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until); /* allow-banned: a condition's clock */
+    until.tv_sec += (time_t)(ms / 1000);
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&workers->lock);
+    workers->stopping = true;
+    pthread_cond_broadcast(&workers->work);
+    int err = 0;
+    while (workers->n_threads > 0 && err != ETIMEDOUT)
+        err = pthread_cond_timedwait(&workers->stopped, &workers->lock, &until);
+    bool clean = workers->n_threads == 0;
+    pthread_mutex_unlock(&workers->lock);
+    if (!clean)
+        return false;
+    pthread_cond_destroy(&workers->work);
+    pthread_cond_destroy(&workers->stopped);
+    pthread_mutex_destroy(&workers->lock);
+    ew__free(workers->env, workers, sizeof *workers);
+    return true;
+}

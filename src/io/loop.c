@@ -1,0 +1,195 @@
+/*
+ * io/loop.c: see loop.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "io/loop.h"
+#include "io/stream.h"
+
+/* ---- the home's table ---- */
+
+static bool loop_here(const ew__home *home) {
+    const ew__loop *loop = ew__container_of(home, const ew__loop, home);
+    return atomic_load_explicit(&loop->running, memory_order_acquire) && pthread_equal(loop->thread, pthread_self());
+}
+
+static void loop_post(ew__home *home, ew__task *task) {
+    ew__loop *loop = ew__loop_of(home);
+    task->next = NULL;
+    pthread_mutex_lock(&loop->lock);
+    if (loop->posted_last)
+        loop->posted_last->next = task;
+    else
+        loop->posted = task;
+    loop->posted_last = task;
+    pthread_mutex_unlock(&loop->lock);
+    uv_async_send(&loop->wake);
+}
+
+static const ew__home_ops loop_ops = {.here = loop_here, .post = loop_post};
+
+static void run_posted(ew__loop *loop) {
+    pthread_mutex_lock(&loop->lock);
+    ew__task *task = loop->posted;
+    loop->posted = loop->posted_last = NULL;
+    pthread_mutex_unlock(&loop->lock);
+    while (task) {
+        ew__task *next = task->next;
+        task->fn(task);
+        task = next;
+    }
+}
+
+/* ---- a turn ---- */
+
+/* Streams that become dirty while we flush wait for the next turn, so that no stream keeps the others waiting. */
+static void flush_dirty(ew__loop *loop) {
+    ew__stream *stream = loop->dirty;
+    loop->dirty = NULL;
+    while (stream) {
+        ew__stream *next = stream->next_dirty;
+        stream->next_dirty = NULL;
+        stream->dirty = false;
+        ew__stream_flush(stream);
+        stream = next;
+    }
+}
+
+static void on_timer(uv_timer_t *timer) {
+    ew__loop *loop = timer->data;
+    loop->timer_armed = EW__NEVER; /* what is due runs in this turn's after_wait */
+}
+
+static void on_idle(uv_idle_t *idle) {
+    (void)idle; /* its being active keeps the loop from waiting */
+}
+
+static void after_wait(uv_check_t *check) {
+    ew__loop *loop = check->data;
+    ew__home_read_clock(&loop->home);
+    ew__timers_run(&loop->home.timers, loop->home.now);
+    flush_dirty(loop);
+}
+
+static void arm_timer(ew__loop *loop, uint64_t next) {
+    bool at_once = next <= loop->home.now || loop->dirty;
+    if (at_once != (uv_is_active((uv_handle_t *)&loop->idle) != 0)) {
+        if (at_once)
+            uv_idle_start(&loop->idle, on_idle);
+        else
+            uv_idle_stop(&loop->idle);
+    }
+    if (at_once || next == loop->timer_armed)
+        return;
+    loop->timer_armed = next;
+    if (next == EW__NEVER) {
+        uv_timer_stop(&loop->timer);
+        return;
+    }
+    uv_update_time(loop->uv);
+    uv_timer_start(&loop->timer, on_timer, (next - loop->home.now + 999999) / 1000000, 0);
+}
+
+static void before_wait(uv_prepare_t *prepare) {
+    ew__loop *loop = prepare->data;
+    flush_dirty(loop);
+    arm_timer(loop, ew__timers_next(&loop->home.timers));
+}
+
+static void on_wake(uv_async_t *async) {
+    ew__loop *loop = async->data;
+    ew__home_read_clock(&loop->home);
+    run_posted(loop);
+}
+
+/* ---- life ---- */
+
+static void init_handles(ew__loop *loop) {
+    uv_prepare_init(loop->uv, &loop->before_wait);
+    uv_check_init(loop->uv, &loop->after_wait);
+    uv_timer_init(loop->uv, &loop->timer);
+    uv_idle_init(loop->uv, &loop->idle);
+    loop->wake.data = loop->before_wait.data = loop->after_wait.data = loop->timer.data = loop->idle.data = loop;
+    loop->timer_armed = EW__NEVER;
+    uv_prepare_start(&loop->before_wait, before_wait);
+    uv_check_start(&loop->after_wait, after_wait);
+    loop->n_handles = 5;
+}
+
+ew_err ew__loop_init(ew__loop *loop, const ew_env *env, const ew_limits *limits, uv_loop_t *host) {
+    memset(loop, 0, sizeof *loop);
+    loop->home.ops = &loop_ops;
+    loop->read_buffer = ew__alloc(env, EW__READ_BUFFER);
+    if (!loop->read_buffer)
+        return EW_ENOMEM;
+    loop->uv = host ? host : &loop->own;
+    loop->owns_uv = host == NULL;
+    if (loop->owns_uv && uv_loop_init(&loop->own) != 0) {
+        ew__free(env, loop->read_buffer, EW__READ_BUFFER);
+        return EW_EIO;
+    }
+    if (uv_async_init(loop->uv, &loop->wake, on_wake) != 0) {
+        if (loop->owns_uv)
+            uv_loop_close(&loop->own);
+        ew__free(env, loop->read_buffer, EW__READ_BUFFER);
+        return EW_EIO;
+    }
+    ew__home_init(&loop->home, env, limits);
+    pthread_mutex_init(&loop->lock, NULL);
+    init_handles(loop);
+    return EW_OK;
+}
+
+void ew__loop_adopt_thread(ew__loop *loop) {
+    loop->thread = pthread_self();
+    atomic_store_explicit(&loop->running, true, memory_order_release);
+}
+
+void ew__loop_run(ew__loop *loop) {
+    ew__loop_adopt_thread(loop);
+    uv_run(loop->uv, UV_RUN_DEFAULT);
+    run_posted(loop); /* letters that came too late for the last wake-up still want their memory freed */
+}
+
+static void on_handle_closed(uv_handle_t *handle) {
+    ew__loop *loop = handle->data;
+    if (--loop->n_handles == 0 && loop->on_closed)
+        loop->on_closed(loop, loop->on_closed_ud);
+}
+
+void ew__loop_close(ew__loop *loop, void (*on_closed)(ew__loop *loop, void *ud), void *ud) {
+    if (loop->closing)
+        return;
+    loop->closing = true;
+    loop->on_closed = on_closed;
+    loop->on_closed_ud = ud;
+    uv_close((uv_handle_t *)&loop->wake, on_handle_closed);
+    uv_close((uv_handle_t *)&loop->before_wait, on_handle_closed);
+    uv_close((uv_handle_t *)&loop->after_wait, on_handle_closed);
+    uv_close((uv_handle_t *)&loop->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&loop->idle, on_handle_closed);
+}
+
+void ew__loop_done(ew__loop *loop) {
+    const ew_env *env = loop->home.env;
+    if (loop->owns_uv)
+        (void)uv_loop_close(&loop->own);
+    ew__home_done(&loop->home);
+    pthread_mutex_destroy(&loop->lock);
+    ew__free(env, loop->read_buffer, EW__READ_BUFFER);
+}
+
+ew_err ew__err_from_uv(int error) {
+    switch (error) {
+    case 0: return EW_OK;
+    case UV_ENOMEM: return EW_ENOMEM;
+    case UV_EADDRINUSE: return EW_EADDRINUSE;
+    case UV_EACCES:
+    case UV_EPERM: return EW_EACCESS;
+    case UV_ETIMEDOUT: return EW_ETIMEOUT;
+    case UV_ECANCELED: return EW_ECANCELLED;
+    case UV_EOF:
+    case UV_ECONNRESET:
+    case UV_EPIPE: return EW_ECLOSED;
+    default: return EW_EIO;
+    }
+}

@@ -1,0 +1,57 @@
+/*
+ * io/loop.h: an event loop that is a home for calls. io is the only room that knows libuv. May include: base.
+ *
+ * A turn of the loop: wait for events; their callbacks; timers that are due; then everything that wants to be sent is sent, once per stream.
+ */
+#ifndef EW_IO_LOOP_H
+#define EW_IO_LOOP_H
+
+#include "base/home.h"
+#include <pthread.h>
+#include <uv.h>
+
+typedef struct ew__loop ew__loop;
+typedef struct ew__stream ew__stream;
+
+struct ew__loop {
+    ew__home home;
+    uv_loop_t *uv;
+    uv_loop_t own; /* when it is not the host's */
+    bool owns_uv;
+    bool closing;
+    pthread_t thread; /* that runs it */
+    atomic_bool running;
+    uv_async_t wake;
+    uv_prepare_t before_wait;
+    uv_check_t after_wait;
+    uv_timer_t timer;
+    uv_idle_t idle;       /* active while something is due at once: the loop then does not wait */
+    uint64_t timer_armed; /* what `timer` is set for, EW__NEVER for nothing */
+    pthread_mutex_t lock; /* of the two below */
+    ew__task *posted, *posted_last;
+    ew__stream *dirty; /* streams with something to send */
+    char *read_buffer; /* one for all streams: what is read is taken or copied at once */
+    unsigned n_handles; /* of ours, still to be closed */
+    void (*on_closed)(ew__loop *loop, void *ud);
+    void *on_closed_ud;
+};
+
+#define EW__READ_BUFFER ((size_t)64 * 1024)
+
+/* On the host's loop, or (host NULL) on one of its own. EW_OK, EW_ENOMEM, EW_EIO. */
+ew_err ew__loop_init(ew__loop *loop, const ew_env *env, const ew_limits *limits, uv_loop_t *host);
+/* Own loops: runs on the calling thread until ew__loop_close has done its work. */
+void ew__loop_run(ew__loop *loop);
+/* The calling thread is the one that runs it (a host's loop, or before ew__loop_run in a new thread). */
+void ew__loop_adopt_thread(ew__loop *loop);
+/* Closes the loop's own handles; on_closed follows when they are. Streams and listeners must be closed already. Loop thread. */
+void ew__loop_close(ew__loop *loop, void (*on_closed)(ew__loop *loop, void *ud), void *ud);
+/* Frees the rest. After on_closed (a host's loop), or after ew__loop_run returned. */
+void ew__loop_done(ew__loop *loop);
+
+static inline ew__loop *ew__loop_of(ew__home *home) { return ew__container_of(home, ew__loop, home); }
+
+/* What libuv's error number is in our words. */
+ew_err ew__err_from_uv(int error);
+
+#endif

@@ -1,0 +1,240 @@
+/*
+ * io/stream.c: reading and writing of a connected stream. See stream.h.
+ *
+ * Writing: first what the socket takes at once (uv_try_write: no request, no epoll change); the rest goes through one uv_write at a time, whose
+ * bytes stay in the owner's queue until they have left.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "io/stream.h"
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#define LINGER_MS 2000
+#define VECTORS 16
+
+static uv_stream_t *uv_of(ew__stream *stream) {
+    return (uv_stream_t *)&stream->tcp;
+}
+
+static ew__stream *stream_of(const void *handle) {
+    return ew__container_of(handle, ew__stream, tcp);
+}
+
+/* ---- closing ---- */
+
+static void on_closed(uv_handle_t *handle) {
+    ew__stream *stream = stream_of(handle);
+    stream->events->closed(stream, stream->why);
+}
+
+static void leave_dirty_list(ew__stream *stream) {
+    ew__stream **at = &stream->loop->dirty;
+    while (*at && *at != stream)
+        at = &(*at)->next_dirty;
+    if (*at)
+        *at = stream->next_dirty;
+    stream->dirty = false;
+}
+
+void ew__stream_close(ew__stream *stream, ew_err why) {
+    if (stream->closing)
+        return;
+    stream->closing = true;
+    stream->why = why;
+    if (stream->dirty)
+        leave_dirty_list(stream);
+    ew__timer_stop(&stream->loop->home.timers, &stream->stall);
+    uv_close((uv_handle_t *)&stream->tcp, on_closed);
+}
+
+static void on_stall(ew__timer *timer, uint64_t now) {
+    ew__stream *stream = ew__container_of(timer, ew__stream, stall);
+    uint64_t limit = EW__MS(stream->lingering ? LINGER_MS : stream->loop->home.limits->stall_ms);
+    if (now - stream->progress_at >= limit)
+        ew__stream_close(stream, stream->lingering ? EW_OK : EW_ETIMEOUT);
+    else if (stream->lingering || stream->out->bytes > 0)
+        (void)ew__timer_set(&stream->loop->home.timers, timer, stream->progress_at + limit, on_stall);
+}
+
+static void watch_progress(ew__stream *stream, uint64_t limit_ms) {
+    ew__home *home = &stream->loop->home;
+    uint64_t at = stream->progress_at + EW__MS(limit_ms);
+    if (ew__timer_active(&stream->stall) && stream->stall.at <= at)
+        return; /* it looks again when it fires */
+    if (ew__timer_set(&home->timers, &stream->stall, at, on_stall) != EW_OK)
+        ew__stream_close(stream, EW_ENOMEM);
+}
+
+/* All has left: shut our side and wait for the other's eof, so that the last answer is not lost to a reset. */
+static void linger(ew__stream *stream) {
+    if (stream->lingering || stream->closing)
+        return;
+    stream->lingering = true;
+    uv_os_fd_t fd = -1;
+    if (uv_fileno((uv_handle_t *)&stream->tcp, &fd) == 0)
+        (void)shutdown(fd, SHUT_WR);
+    stream->progress_at = stream->loop->home.now;
+    watch_progress(stream, LINGER_MS);
+    ew__stream_read(stream, true);
+}
+
+/* ---- writing ---- */
+
+static void after_write(ew__stream *stream, size_t left) {
+    ew__home *home = &stream->loop->home;
+    stream->bytes_out += left;
+    if (left > 0)
+        stream->progress_at = home->now;
+    ew__out_consume(stream->out, left);
+    if (stream->was_full && stream->out->bytes <= home->limits->out_low_bytes) {
+        stream->was_full = false;
+        stream->events->drained(stream);
+    }
+    if (stream->out->bytes >= home->limits->out_high_bytes)
+        stream->was_full = true;
+    if (stream->finishing && stream->out->bytes == 0)
+        linger(stream);
+}
+
+static unsigned fill_vectors(const ew__stream *stream, uv_buf_t *bufs, size_t *ret_bytes) {
+    ew__out_vec vec[VECTORS];
+    unsigned n = ew__out_peek(stream->out, vec, VECTORS);
+    *ret_bytes = 0;
+    for (unsigned i = 0; i < n; i++) {
+        bufs[i] = uv_buf_init((char *)(uintptr_t)vec[i].ptr, (unsigned)vec[i].len);
+        *ret_bytes += vec[i].len;
+    }
+    return n;
+}
+
+static void on_written(uv_write_t *request, int status) {
+    ew__stream *stream = ew__container_of(request, ew__stream, write);
+    size_t bytes = stream->writing;
+    stream->writing = 0;
+    if (stream->closing)
+        return;
+    if (status < 0) {
+        ew__stream_close(stream, ew__err_from_uv(status));
+        return;
+    }
+    ew__home_read_clock(&stream->loop->home);
+    after_write(stream, bytes);
+    if (!stream->closing && stream->out->bytes > 0)
+        ew__stream_flush(stream);
+}
+
+/* The socket is full: libuv writes when it has room. */
+static void write_later(ew__stream *stream) {
+    uv_buf_t bufs[VECTORS];
+    size_t bytes = 0;
+    unsigned n = fill_vectors(stream, bufs, &bytes);
+    int err = uv_write(&stream->write, uv_of(stream), bufs, n, on_written);
+    if (err != 0) {
+        ew__stream_close(stream, ew__err_from_uv(err));
+        return;
+    }
+    stream->writing = bytes;
+    if (stream->out->bytes >= stream->loop->home.limits->out_high_bytes)
+        stream->was_full = true;
+    watch_progress(stream, stream->loop->home.limits->stall_ms);
+}
+
+void ew__stream_flush(ew__stream *stream) {
+    while (!stream->closing && stream->writing == 0 && stream->out->bytes > 0) {
+        uv_buf_t bufs[VECTORS];
+        size_t bytes = 0;
+        unsigned n = fill_vectors(stream, bufs, &bytes);
+        int done = uv_try_write(uv_of(stream), bufs, n);
+        if (done == UV_EAGAIN) {
+            stream->progress_at = stream->loop->home.now;
+            write_later(stream);
+            return;
+        }
+        if (done < 0) {
+            ew__stream_close(stream, ew__err_from_uv(done));
+            return;
+        }
+        after_write(stream, (size_t)done);
+    }
+}
+
+void ew__stream_send(ew__stream *stream) {
+    if (stream->out->bytes >= stream->loop->home.limits->out_high_bytes)
+        stream->was_full = true;
+    if (stream->dirty || stream->closing || stream->writing)
+        return;
+    stream->dirty = true;
+    stream->next_dirty = stream->loop->dirty;
+    stream->loop->dirty = stream;
+}
+
+void ew__stream_finish(ew__stream *stream) {
+    if (stream->finishing || stream->closing)
+        return;
+    stream->finishing = true;
+    if (stream->out->bytes > 0)
+        ew__stream_send(stream);
+    else
+        linger(stream);
+}
+
+/* ---- reading ---- */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
+    ew__stream *stream = stream_of(handle);
+    size_t size = 0;
+    (void)suggested;
+    uint8_t *place = stream->finishing ? NULL : stream->events->reserve(stream, &size);
+    if (place)
+        *buf = uv_buf_init((char *)place, (unsigned)size);
+    else
+        *buf = uv_buf_init(stream->loop->read_buffer, (unsigned)EW__READ_BUFFER);
+}
+
+static void on_end_of_input(ew__stream *stream) {
+    (void)uv_read_stop(uv_of(stream));
+    stream->reading = false;
+    if (stream->lingering)
+        ew__stream_close(stream, EW_OK);
+    else if (!stream->finishing)
+        stream->events->eof(stream);
+}
+
+static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
+    ew__stream *stream = stream_of(handle);
+    if (n == 0 || stream->closing)
+        return;
+    ew__home_read_clock(&stream->loop->home);
+    if (n == UV_EOF) {
+        on_end_of_input(stream);
+    } else if (n < 0) {
+        ew__stream_close(stream, ew__err_from_uv((int)n));
+    } else if (!stream->finishing) {
+        stream->bytes_in += (uint64_t)n;
+        stream->events->data(stream, (const uint8_t *)buf->base, (size_t)n);
+        /* Answers that are ready leave now: waiting for the end of the turn would only add latency. */
+        if (stream->dirty && !stream->closing) {
+            leave_dirty_list(stream);
+            ew__stream_flush(stream);
+        }
+    }
+}
+
+void ew__stream_read(ew__stream *stream, bool on) {
+    if (stream->closing || stream->reading == on)
+        return;
+    stream->reading = on;
+    if (on && uv_read_start(uv_of(stream), on_alloc, on_read) != 0)
+        ew__stream_close(stream, EW_EIO);
+    else if (!on)
+        (void)uv_read_stop(uv_of(stream));
+}
+
+void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_events *events, ew__out *out) {
+    stream->loop = loop;
+    stream->events = events;
+    stream->out = out;
+    stream->progress_at = loop->home.now;
+    (void)uv_tcp_nodelay(&stream->tcp, 1);
+    ew__stream_read(stream, true);
+}

@@ -1,0 +1,78 @@
+/*
+ * json/json.h: one pass that validates a JSON text and notes where its first two levels of members lie.
+ * The public readers and writers of <everywire/json.h> live in this room too. May include: base.
+ */
+#ifndef EW_JSON_JSON_H
+#define EW_JSON_JSON_H
+
+#include "base/buf.h"
+#include <everywire/json.h>
+
+/* A value noted by the pass: a member or element of the root (level 1) or of one of those (level 2). */
+typedef struct ew__json_node {
+    uint32_t key; /* offset of the member's name inside its quotes; 0 for elements of arrays */
+    uint32_t key_len;
+    uint32_t value; /* offset of the value's first byte */
+    uint32_t value_len;
+    uint16_t next; /* index of the next node of the same level and parent, 0 for none */
+    uint8_t type;  /* ew_json_type */
+    uint8_t level; /* 1 or 2; children of a level 1 node follow it directly */
+} ew__json_node;
+
+#define EW__JSON_NODES 48
+
+/* Caller's memory, about 1 KiB; needs no cleaning up. Offsets are into `text`. */
+typedef struct ew__json_doc {
+    ew_str text;       /* the whole text, as given */
+    ew_str root;       /* the root value without white space around it */
+    ew_json_type type; /* of the root */
+    bool escaped_keys; /* some key at level 1 or 2 holds an escape: names are then compared decoded */
+    bool complete;     /* false: there were more values than nodes; lookups beyond them scan the text */
+    bool root_complete; /* false: not even all of level 1 was noted */
+    bool has_newline;  /* the text has a raw LF or CR between tokens somewhere (a line wire must minify) */
+    uint16_t n_nodes;
+    size_t error_at;                     /* where validation failed */
+    ew__json_node nodes[EW__JSON_NODES]; /* node 0 is unused, so that 0 can mean "none" */
+} ew__json_doc;
+
+/*
+ * Validates `text` strictly (RFC 8259; UTF-8; depth <= EW_JSON_DEPTH; length < 4 GiB) and fills doc.
+ * EW_OK, EW_ESYNTAX, EW_ELIMIT (too deep or too long). No allocation, no recursion.
+ */
+ew_err ew__json_parse(ew__json_doc *doc, ew_str text);
+
+/* The same without noting anything: validation only; *ret_position as in ew_json_check. */
+ew_err ew__json_validate(ew_str text, size_t *ret_position);
+
+/*
+ * The value of the root's member `name` (raw slice), or empty. *ret_repeated (may be NULL) is set when the name stands
+ * more than once, also when one of them is written with escapes: an envelope must then be refused.
+ */
+ew_str ew__json_find(const ew__json_doc *doc, ew_str name, bool *ret_repeated);
+
+/*
+ * The same one level deeper: `parent` is the value of a root member, as ew__json_find gave it. Does not scan the text again,
+ * so long as the nodes sufficed.
+ */
+ew_str ew__json_find_under(const ew__json_doc *doc, ew_str parent, ew_str name, bool *ret_repeated);
+
+/* The same in an object that is a slice of validated text, without a doc. */
+ew_str ew__json_find_in(ew_str object, ew_str name, bool *ret_repeated);
+
+/* Appends the value without white space between tokens. The text must be valid. */
+ew_err ew__json_minify(ew__buf *out, ew_str json);
+
+/* Whether a raw CR or LF stands in the (valid) text: they can only be between tokens. */
+bool ew__json_has_newline(ew_str json);
+
+/* Appends text as a JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. ascii: also \u-escape everything above 0x7e. */
+ew_err ew__json_write_str(ew__buf *out, ew_str text, bool ascii);
+
+/* Appends a (valid) JSON value with everything above 0x7e in its strings escaped as \uXXXX. */
+ew_err ew__json_write_ascii(ew__buf *out, ew_str json);
+
+/* ew_json_vformat into a growing buffer. */
+ew_err ew__json_vformat(ew__buf *out, const char *format, va_list args);
+ew_err ew__json_format(ew__buf *out, const char *format, ...);
+
+#endif

@@ -1,0 +1,234 @@
+/*
+ * json/read.c: finding values in text that is known to be valid: members, elements, JSON pointers. Nothing is allocated.
+ *
+ * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
+ */
+#include "json/json.h"
+#include "json/text.h"
+
+static const ew_str nothing = {NULL, 0};
+
+/* The value that starts at `at`, as a slice. */
+static ew_str value_at(const char *at, const char *end) { return ew__str(at, (size_t)(ew__json_skip_value(at, end) - at)); }
+
+static ew_str inside_quotes(ew_str string) {
+    return string.len >= 2 ? ew__str(string.ptr + 1, string.len - 2) : ew__str(string.ptr, 0);
+}
+
+ew_json_type ew_json_typeof(ew_str value) {
+    const char *end = ew__json_end(value), *at = ew__json_space(value.ptr, end);
+    return at < end ? ew__json_type_of_byte(*at) : EW_JSON_NONE;
+}
+
+/* ---- walking ---- */
+
+/* On the first byte of a member or element; leaves the offset after its value. */
+static bool take(ew_str container, ew_json_iter *it, const char *at, bool object) {
+    const char *end = ew__json_end(container);
+    it->key = nothing;
+    if (object) {
+        it->key = value_at(at, end);
+        at = ew__json_space(it->key.ptr + it->key.len, end);
+        at = at < end && *at == ':' ? ew__json_space(at + 1, end) : end;
+    }
+    it->value = value_at(at, end);
+    it->offset_ = (size_t)(it->value.ptr + it->value.len - container.ptr);
+    return it->value.len != 0;
+}
+
+bool ew_json_next(ew_str container, ew_json_iter *it) {
+    const char *end = ew__json_end(container), *first = ew__json_space(container.ptr, end);
+    if (first == end || (*first != '{' && *first != '[')) {
+        return false;
+    }
+    const char *at = first;
+    if (it->offset_ != 0) {
+        at = it->offset_ < container.len ? ew__json_space(container.ptr + it->offset_, end) : end;
+        if (at == end || *at != ',') {
+            return false;
+        }
+    }
+    at = ew__json_space(at + 1, end);
+    if (at == end || *at == '}' || *at == ']') {
+        return false;
+    }
+    return take(container, it, at, *first == '{');
+}
+
+/* ---- members ---- */
+
+/* Goes on from where `it` is. With ret_repeated it looks at all members, else it stops at the first of that name. */
+static ew_str find_from(ew_str object, ew_json_iter it, ew_str name, ew_str found, bool *ret_repeated) {
+    while (ew_json_next(object, &it)) {
+        if (it.key.len < 2 || !ew__json_name_is(inside_quotes(it.key), name)) {
+            continue;
+        }
+        if (found.ptr != NULL) {
+            *ret_repeated = true;
+            break;
+        }
+        found = it.value;
+        if (ret_repeated == NULL) {
+            break;
+        }
+    }
+    return found;
+}
+
+ew_str ew__json_find_in(ew_str object, ew_str name, bool *ret_repeated) {
+    if (ret_repeated != NULL) {
+        *ret_repeated = false;
+    }
+    return find_from(object, (ew_json_iter){.offset_ = 0}, name, nothing, ret_repeated);
+}
+
+ew_str ew_json_member(ew_str object, ew_str name) { return ew__json_find_in(object, name, NULL); }
+
+static bool node_is(const ew__json_doc *doc, const ew__json_node *node, ew_str name) {
+    if (EW__UNLIKELY(doc->escaped_keys)) {
+        return ew__json_name_is(ew__str(doc->text.ptr + node->key, node->key_len), name);
+    }
+    return node->key_len == name.len && memcmp(doc->text.ptr + node->key, name.ptr, name.len) == 0;
+}
+
+/* Along the nodes of one parent, from `index` on; *ret_last is the last of them. */
+static ew_str find_nodes(const ew__json_doc *doc, unsigned index, ew_str name, bool *ret_repeated, unsigned *ret_last) {
+    const ew__json_node *found = NULL;
+    do {
+        const ew__json_node *node = &doc->nodes[index];
+        if (node_is(doc, node, name)) {
+            if (found != NULL) {
+                *ret_repeated = true;
+                break;
+            }
+            found = node;
+            if (ret_repeated == NULL) {
+                break;
+            }
+        }
+        *ret_last = index;
+        index = node->next;
+    } while (index != 0);
+    return found != NULL ? ew__str(doc->text.ptr + found->value, found->value_len) : nothing;
+}
+
+ew_str ew__json_find(const ew__json_doc *doc, ew_str name, bool *ret_repeated) {
+    unsigned last = 0;
+    if (ret_repeated != NULL) {
+        *ret_repeated = false;
+    }
+    if (doc->type != EW_JSON_OBJECT || doc->n_nodes < 2) {
+        return nothing;
+    }
+    ew_str found = find_nodes(doc, 1, name, ret_repeated, &last);
+    if (doc->root_complete || (found.ptr != NULL && (ret_repeated == NULL || *ret_repeated))) {
+        return found;
+    }
+    size_t start = (size_t)(doc->root.ptr - doc->text.ptr);
+    const ew__json_node *node = &doc->nodes[last];
+    return find_from(doc->root, (ew_json_iter){.offset_ = node->value + node->value_len - start}, name, found, ret_repeated);
+}
+
+ew_str ew__json_find_under(const ew__json_doc *doc, ew_str parent, ew_str name, bool *ret_repeated) {
+    unsigned index = doc->complete && parent.ptr != NULL && doc->n_nodes > 1 ? 1 : 0, last = 0;
+    while (index != 0 && doc->text.ptr + doc->nodes[index].value != parent.ptr) {
+        index = doc->nodes[index].next;
+    }
+    if (index == 0) {
+        return ew__json_find_in(parent, name, ret_repeated);
+    }
+    if (ret_repeated != NULL) {
+        *ret_repeated = false;
+    }
+    bool children = index + 1 < doc->n_nodes && doc->nodes[index + 1].level == 2;
+    return children && doc->nodes[index].type == EW_JSON_OBJECT
+               ? find_nodes(doc, index + 1, name, ret_repeated, &last)
+               : nothing;
+}
+
+/* ---- JSON pointers ---- */
+
+/* One reference token of a pointer, ~0 and ~1 still in it. False when a tilde stands for nothing. */
+static bool token_is_fine(ew_str token) {
+    for (size_t i = 0; i < token.len; i++) {
+        if (token.ptr[i] == '~' && (i + 1 == token.len || (token.ptr[i + 1] != '0' && token.ptr[i + 1] != '1'))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the inside of a name in the text is what the token means, both decoded on the way. */
+static bool name_is_token(ew_str raw, ew_str token) {
+    const char *at = raw.ptr, *end = ew__json_end(raw);
+    size_t done = 0;
+    while (at < end) {
+        char utf8[4];
+        size_t n = ew__json_utf8_put(ew__json_char(&at, end), utf8);
+        for (size_t i = 0; i < n; i++, done++) {
+            if (done == token.len) {
+                return false;
+            }
+            char c = token.ptr[done];
+            if (c == '~') {
+                c = token.ptr[++done] == '1' ? '/' : '~';
+            }
+            if (c != utf8[i]) {
+                return false;
+            }
+        }
+    }
+    return done == token.len;
+}
+
+static ew_str member_at(ew_str object, ew_str token) {
+    if (memchr(token.ptr, '~', token.len) == NULL) {
+        return ew__json_find_in(object, token, NULL);
+    }
+    ew_json_iter it = {.offset_ = 0};
+    while (ew_json_next(object, &it)) {
+        if (name_is_token(inside_quotes(it.key), token)) {
+            return it.value;
+        }
+    }
+    return nothing;
+}
+
+static ew_str element_at(ew_str array, ew_str token) {
+    uint64_t index = 0;
+    if ((token.len > 1 && token.ptr[0] == '0') || !ew__u64_parse(token, &index)) {
+        return nothing;
+    }
+    ew_json_iter it = {.offset_ = 0};
+    while (ew_json_next(array, &it)) {
+        if (index-- == 0) {
+            return it.value;
+        }
+    }
+    return nothing;
+}
+
+ew_str ew_json_get(ew_str json, const char *pointer) {
+    const char *end = ew__json_end(json), *at = ew__json_space(json.ptr, end);
+    if (pointer == NULL || at == end) {
+        return nothing;
+    }
+    ew_str value = value_at(at, end);
+    while (*pointer != '\0') {
+        if (*pointer != '/') {
+            return nothing;
+        }
+        pointer++;
+        ew_str token = ew__str(pointer, strcspn(pointer, "/"));
+        ew_json_type type = ew_json_typeof(value);
+        if (!token_is_fine(token) || (type != EW_JSON_OBJECT && type != EW_JSON_ARRAY)) {
+            return nothing;
+        }
+        value = type == EW_JSON_OBJECT ? member_at(value, token) : element_at(value, token);
+        if (value.ptr == NULL) {
+            return nothing;
+        }
+        pointer += token.len;
+    }
+    return value;
+}

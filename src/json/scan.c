@@ -1,0 +1,83 @@
+/*
+ * json/scan.c: validation from outside: picks the scanner for this processor, and asks locate.c where a bad text is wrong.
+ *
+ * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
+ */
+#include "json/scan.h"
+#include "base/util.h"
+#include "json/note.h"
+
+#define TEXT_MAX UINT32_MAX /* offsets of nodes have 32 bits */
+
+static bool scan_best(ew__json_doc *doc, ew_str text) {
+#if EW__JSON_AVX2
+    if (ew__json_has_avx2()) {
+        return ew__json_scan_avx2(doc, text);
+    }
+#endif
+    return ew__json_scan_portable(doc, text);
+}
+
+static ew_err refuse(ew_str text, size_t *ret_position) {
+    size_t at = 0;
+    ew_err err = ew__json_locate(text, &at);
+    if (ret_position != NULL) {
+        *ret_position = at;
+    }
+    return err == EW_OK ? EW_ESYNTAX : err; /* the scanner's verdict counts, should the two ever differ */
+}
+
+static ew_str trimmed(ew_str text) {
+    size_t start = 0, end = text.len;
+    while (start < end && ew__json_is_space(text.ptr[start])) {
+        start++;
+    }
+    while (end > start && ew__json_is_space(text.ptr[end - 1])) {
+        end--;
+    }
+    return ew__str(text.ptr + start, end - start);
+}
+
+static ew_err parse_with(bool (*scanner)(ew__json_doc *doc, ew_str text), ew__json_doc *doc, ew_str text) {
+    doc->text = text;
+    doc->error_at = 0;
+    doc->n_nodes = 1;
+    doc->type = EW_JSON_NONE;
+    doc->root = ew__str(NULL, 0);
+    if (text.len >= TEXT_MAX) {
+        return EW_ELIMIT;
+    }
+    if (EW__UNLIKELY(!scanner(doc, text))) {
+        doc->n_nodes = 1;
+        doc->complete = doc->root_complete = true;
+        return refuse(text, &doc->error_at);
+    }
+    doc->root = trimmed(text);
+    doc->type = ew__json_type_of_byte(doc->root.ptr[0]);
+    return EW_OK;
+}
+
+ew_err ew__json_parse(ew__json_doc *doc, ew_str text) { return parse_with(scan_best, doc, text); }
+
+ew_err ew__json_parse_portable(ew__json_doc *doc, ew_str text) { return parse_with(ew__json_scan_portable, doc, text); }
+
+ew_err ew__json_validate(ew_str text, size_t *ret_position) {
+    if (text.len >= TEXT_MAX) {
+        if (ret_position != NULL) {
+            *ret_position = 0;
+        }
+        return EW_ELIMIT;
+    }
+    return EW__LIKELY(scan_best(NULL, text)) ? EW_OK : refuse(text, ret_position);
+}
+
+ew_err ew_json_check(ew_str text, size_t *ret_position) { return ew__json_validate(text, ret_position); }
+
+const char *ew__json_skip_container(const char *at, const char *end) {
+#if EW__JSON_AVX2
+    if (ew__json_has_avx2()) {
+        return ew__json_skip_container_avx2(at, end);
+    }
+#endif
+    return ew__json_skip_container_portable(at, end);
+}

@@ -1,0 +1,133 @@
+/*
+ * json/write.c: JSON text out: strings with their escapes, values without white space, values in ASCII.
+ *
+ * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
+ */
+#include "json/sink.h"
+#include "json/text.h"
+
+void ew__json_put(ew__json_sink *sink, const char *bytes, size_t n) {
+    if (sink->buf != NULL) {
+        ew__buf_add(sink->buf, bytes, n);
+        return;
+    }
+    if (sink->len < sink->capacity && n > 0) {
+        size_t room = sink->capacity - sink->len;
+        memcpy(sink->memory + sink->len, bytes, n < room ? n : room);
+    }
+    sink->len += n;
+}
+
+static void put_u(ew__json_sink *sink, uint32_t unit) {
+    static const char digits[] = "0123456789abcdef";
+    char text[6] = {'\\', 'u', digits[unit >> 12 & 15], digits[unit >> 8 & 15], digits[unit >> 4 & 15], digits[unit & 15]};
+    ew__json_put(sink, text, sizeof text);
+}
+
+/* A code point as \uXXXX, or as two of them. */
+static void put_escaped(ew__json_sink *sink, uint32_t point) {
+    if (point >= 0x10000) {
+        put_u(sink, 0xd800 + ((point - 0x10000) >> 10));
+        point = 0xdc00 + ((point - 0x10000) & 0x3ff);
+    }
+    put_u(sink, point);
+}
+
+/* A byte below 0x80 that cannot stand as it is. */
+static void put_special(ew__json_sink *sink, char c) {
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    const char *at = c != '\0' ? strchr(from, c) : NULL;
+    if (at == NULL) {
+        put_u(sink, (unsigned char)c);
+        return;
+    }
+    ew__json_put(sink, (char[2]){'\\', to[at - from]}, 2);
+}
+
+void ew__json_put_str(ew__json_sink *sink, ew_str text, bool ascii) {
+    const char *at = text.ptr, *end = ew__json_end(text);
+    ew__json_put(sink, "\"", 1);
+    while (at < end) {
+        size_t plain = ew__json_plain_run(at, end, true);
+        ew__json_put(sink, at, plain);
+        at += plain;
+        if (at == end) {
+            break;
+        }
+        uint32_t point = 0;
+        size_t n = ew__json_utf8(at, end, &point);
+        if (n == 1 && (point != 0x7f || ascii)) {
+            put_special(sink, *at);
+        } else if (n == 0 || ascii) {
+            put_escaped(sink, n == 0 ? 0xfffd : point);
+        } else {
+            ew__json_put(sink, at, n);
+        }
+        at += n == 0 ? 1 : n;
+    }
+    ew__json_put(sink, "\"", 1);
+}
+
+ew_err ew__json_write_str(ew__buf *out, ew_str text, bool ascii) {
+    ew__json_sink sink = {.buf = out};
+    ew__json_put_str(&sink, text, ascii);
+    return out->err;
+}
+
+/* How many bytes from `at` on are neither white space nor a string's beginning. */
+static size_t token_run(const char *at, const char *end) {
+    const char *start = at;
+    while (at < end && *at != '"' && !ew__json_is_space(*at)) {
+        at++;
+    }
+    return (size_t)(at - start);
+}
+
+ew_err ew__json_minify(ew__buf *out, ew_str json) {
+    const char *at = json.ptr, *end = ew__json_end(json);
+    while ((at = ew__json_space(at, end)) < end) {
+        const char *start = at;
+        while (at < end && !ew__json_is_space(*at)) {
+            at = *at == '"' ? ew__json_skip_string(at, end) : at + token_run(at, end);
+        }
+        ew__buf_add(out, start, (size_t)(at - start));
+    }
+    return out->err;
+}
+
+bool ew__json_has_newline(ew_str json) {
+    return json.len != 0 && (memchr(json.ptr, '\n', json.len) != NULL || memchr(json.ptr, '\r', json.len) != NULL);
+}
+
+/* How many bytes from `at` on are below 0x7f. */
+static size_t ascii_run(const char *at, const char *end) {
+    const char *start = at;
+    for (; end - at >= 8; at += 8) {
+        uint64_t v;
+        memcpy(&v, at, 8);
+        if (((v | (v + 0x0101010101010101u)) & 0x8080808080808080u) != 0) {
+            break;
+        }
+    }
+    while (at < end && (unsigned char)*at < 0x7f) {
+        at++;
+    }
+    return (size_t)(at - start);
+}
+
+ew_err ew__json_write_ascii(ew__buf *out, ew_str json) {
+    ew__json_sink sink = {.buf = out};
+    const char *at = json.ptr, *end = ew__json_end(json);
+    while (at < end) {
+        size_t plain = ascii_run(at, end);
+        ew__json_put(&sink, at, plain);
+        at += plain;
+        if (at < end) {
+            uint32_t point = 0xfffd;
+            size_t n = ew__json_utf8(at, end, &point);
+            put_escaped(&sink, point);
+            at += n == 0 ? 1 : n;
+        }
+    }
+    return out->err;
+}

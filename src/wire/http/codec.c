@@ -1,0 +1,219 @@
+/*
+ * wire/http/codec.c: the serving half of codec.h. The calling half is codec_call.c.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/http/codec.h"
+#include <time.h>
+
+/* ---- heads ---- */
+
+#define LIT(p, text) ((uint8_t *)memcpy((p), (text), sizeof(text) - 1) + sizeof(text) - 1)
+
+static uint8_t *put(uint8_t *p, const char *bytes, size_t n) {
+    return (uint8_t *)memcpy(p, bytes, n) + n;
+}
+
+static uint8_t *put_number(uint8_t *p, uint64_t number) {
+    char digits[20];
+    return put(p, digits, ew__u64_text(number, digits));
+}
+
+static uint8_t *put_status_line(uint8_t *p, int status) {
+    if (EW__LIKELY(status == 200))
+        return LIT(p, "HTTP/1.1 200 OK\r\n");
+    const char *reason = ew__http_reason(status);
+    p = put_number(LIT(p, "HTTP/1.1 "), (uint64_t)status);
+    *p++ = ' ';
+    p = put(p, reason, strlen(reason));
+    return LIT(p, "\r\n");
+}
+
+void ew__http_write_head(ew__out *out, const ew__http_answer *answer, const char *date) {
+    uint8_t *start = ew__out_room(out, 512 + answer->extra.len + answer->type.len);
+    if (!start)
+        return;
+    uint8_t *p = put_status_line(start, answer->status);
+    if (answer->type.len) {
+        p = put(LIT(p, "Content-Type: "), answer->type.ptr, answer->type.len);
+        p = LIT(p, "\r\n");
+    }
+    if (answer->trace) {
+        p = put(LIT(p, "x-genkit-trace-id: "), answer->trace->trace_id, 32);
+        p = put(LIT(p, "\r\nx-genkit-span-id: "), answer->trace->span_id, 16);
+        p = LIT(p, "\r\n");
+    }
+    p = put(LIT(p, "Date: "), date, 29);
+    p = LIT(p, "\r\n");
+    p = put(p, answer->extra.ptr ? answer->extra.ptr : "", answer->extra.len);
+    if (answer->close)
+        p = LIT(p, "Connection: close\r\n");
+    if (answer->chunked)
+        p = LIT(p, "Transfer-Encoding: chunked\r\n\r\n");
+    else if (answer->until_close)
+        p = LIT(p, "\r\n");
+    else
+        p = LIT(put_number(LIT(p, "Content-Length: "), answer->length), "\r\n\r\n");
+    ew__out_commit(out, (size_t)(p - start));
+}
+
+void ew__http_date(uint64_t wall_ms, char out[29]) {
+    static const char days[] = "SunMonTueWedThuFriSat";
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    time_t seconds = (time_t)(wall_ms / 1000);
+    struct tm tm;
+    gmtime_r(&seconds, &tm);
+    unsigned year = (unsigned)tm.tm_year + 1900;
+    const unsigned parts[] = {(unsigned)tm.tm_mday, year / 100, year % 100, (unsigned)tm.tm_hour, (unsigned)tm.tm_min, (unsigned)tm.tm_sec};
+    static const uint8_t places[] = {5, 12, 14, 17, 20, 23};
+    memcpy(out, "xxx, 00 xxx 0000 00:00:00 GMT", 29);
+    memcpy(out, days + 3 * (unsigned)tm.tm_wday, 3);
+    memcpy(out + 8, months + 3 * (unsigned)tm.tm_mon, 3);
+    for (size_t i = 0; i < sizeof places; i++) {
+        out[places[i]] = (char)('0' + parts[i] / 10 % 10);
+        out[places[i] + 1] = (char)('0' + parts[i] % 10);
+    }
+}
+
+/* ---- errors ---- */
+
+ew_err ew__http_error_body(ew__buf *out, int code, const ew_fault *fault) {
+    (void)ew__json_format(out, "{\"code\":%d,\"status\":%Q,\"message\":%q", code, ew_status_name(fault->status), fault->message);
+    if (fault->details.len) {
+        ew__buf_cstr(out, ",\"details\":");
+        ew__buf_str(out, fault->details);
+    }
+    return ew__buf_char(out, '}');
+}
+
+ew_status ew__http_status_of(int code) {
+    switch (code) {
+    case 400: case 415: case 417: return EW_STATUS_INVALID_ARGUMENT;
+    case 403: return EW_STATUS_PERMISSION_DENIED;
+    case 404: return EW_STATUS_NOT_FOUND;
+    case 408: return EW_STATUS_DEADLINE_EXCEEDED;
+    case 413: case 414: case 429: case 431: return EW_STATUS_RESOURCE_EXHAUSTED;
+    case 405: case 501: case 505: return EW_STATUS_UNIMPLEMENTED;
+    case 503: return EW_STATUS_UNAVAILABLE;
+    default: return EW_STATUS_INTERNAL;
+    }
+}
+
+/* ---- blocks ---- */
+
+static uint8_t *put_hex(uint8_t *p, size_t number) {
+    unsigned digits = 1;
+    while (digits < 16 && number >> (4 * digits))
+        digits++;
+    for (unsigned i = digits; i-- > 0;)
+        *p++ = (uint8_t) "0123456789abcdef"[number >> (4 * i) & 15];
+    return p;
+}
+
+void ew__http_write_block(ew__out *out, bool chunked, ew_str prefix, ew_str json, ew_str suffix) {
+    size_t length = prefix.len + json.len + suffix.len + 2;
+    size_t whole = length + 22;
+    if (EW__LIKELY(whole <= 2048)) { /* the usual small chunk: one run of copies into one block */
+        uint8_t *start = ew__out_room(out, whole);
+        if (!start)
+            return;
+        uint8_t *p = chunked ? LIT(put_hex(start, length), "\r\n") : start;
+        p = put(p, prefix.ptr, prefix.len);
+        p = put(p, json.ptr, json.len);
+        p = put(p, suffix.ptr, suffix.len);
+        p = LIT(p, "\n\n");
+        if (chunked)
+            p = LIT(p, "\r\n");
+        ew__out_commit(out, (size_t)(p - start));
+        return;
+    }
+    uint8_t size[20];
+    if (chunked)
+        ew__out_add(out, size, (size_t)(LIT(put_hex(size, length), "\r\n") - size));
+    ew__out_str(out, prefix);
+    ew__out_str(out, json);
+    ew__out_str(out, suffix);
+    ew__out_add(out, "\n\n\r\n", chunked ? 4 : 2);
+}
+
+/* ---- requests ---- */
+
+const char *ew__http_read_envelope(ew_str body, ew_str *ret_input) {
+    ew__json_doc doc;
+    ew_err err = ew__json_parse(&doc, body);
+    if (err == EW_ELIMIT)
+        return "the body nests more than 128 levels deep";
+    if (err != EW_OK)
+        return "the body is not valid JSON";
+    if (doc.type != EW_JSON_OBJECT)
+        return "the body must be a JSON object: {\"data\": INPUT}";
+    bool repeated = false;
+    ew_str data = ew__json_find(&doc, EW_STR("data"), &repeated);
+    if (repeated)
+        return "the member \"data\" stands more than once";
+    *ret_input = data.len ? data : EW_STR("null");
+    return NULL;
+}
+
+static bool port_ok(const ew__site *site, ew_str port) {
+    uint64_t number = 0;
+    return ew__u64_parse(port, &number) && number == site->port;
+}
+
+/* Splits "name:port"; a bracketed IPv6 address keeps its brackets. */
+static ew_str split_port(ew_str host, ew_str *port) {
+    size_t from = 0;
+    *port = ew__str(NULL, 0);
+    if (host.len > 0 && host.ptr[0] == '[') {
+        const char *close = memchr(host.ptr, ']', host.len);
+        from = close ? (size_t)(close - host.ptr) : 0;
+    }
+    const char *colon = memchr(host.ptr + from, ':', host.len - from);
+    if (!colon)
+        return host;
+    size_t n = (size_t)(colon - host.ptr);
+    *port = ew__str(colon + 1, host.len - n - 1);
+    return ew__str(host.ptr, n);
+}
+
+bool ew__http_host_ok(const ew__site *site, ew_str host, bool port_required) {
+    if (host.len == 0)
+        return false;
+    for (const char *const *allowed = site->allow_hosts; allowed && *allowed; allowed++)
+        if (ew__str_is_nocase(host, ew_str_from(*allowed)))
+            return true;
+    ew_str port;
+    ew_str name = split_port(host, &port);
+    if (port.ptr ? !port_ok(site, port) : port_required && site->port != 80)
+        return false;
+    for (const char *const *allowed = site->allow_hosts; allowed && *allowed; allowed++)
+        if (ew__str_is_nocase(name, ew_str_from(*allowed)))
+            return true;
+    return ew__str_is_nocase(name, EW_STR("localhost")) || ew__str_is(name, EW_STR("127.0.0.1")) || ew__str_is(name, EW_STR("[::1]"));
+}
+
+bool ew__http_origin_ok(const ew__site *site, ew_str origin) {
+    const ew_str scheme = EW_STR("http://");
+    if (!ew__str_has_prefix(origin, scheme))
+        return false;
+    return ew__http_host_ok(site, ew__str(origin.ptr + scheme.len, origin.len - scheme.len), true);
+}
+
+bool ew__http_is_json(ew_str content_type) {
+    const char *semicolon = content_type.len ? memchr(content_type.ptr, ';', content_type.len) : NULL;
+    size_t n = semicolon ? (size_t)(semicolon - content_type.ptr) : content_type.len;
+    return ew__str_is_nocase(ew__str_trim(ew__str(content_type.ptr, n)), EW_STR("application/json"));
+}
+
+bool ew__http_accepts_stream(ew_str accept) {
+    while (accept.len > 0) {
+        const char *comma = memchr(accept.ptr, ',', accept.len);
+        size_t n = comma ? (size_t)(comma - accept.ptr) : accept.len;
+        const char *semicolon = memchr(accept.ptr, ';', n);
+        size_t type = semicolon ? (size_t)(semicolon - accept.ptr) : n;
+        if (ew__str_is_nocase(ew__str_trim(ew__str(accept.ptr, type)), EW_STR("text/event-stream")))
+            return true;
+        size_t step = comma ? n + 1 : n;
+        accept = ew__str(accept.ptr + step, accept.len - step);
+    }
+    return false;
+}

@@ -1,0 +1,75 @@
+/*
+ * wire/http/codec.h: the texts of the http wire, pure: heads, envelopes, blocks, errors, both ways. No connection, no call state.
+ */
+#ifndef EW_WIRE_HTTP_CODEC_H
+#define EW_WIRE_HTTP_CODEC_H
+
+#include "call/call.h"
+#include "frame/http1.h"
+#include "json/json.h"
+#include "wire/http/http.h"
+
+/* ---- writing answers (serving) ---- */
+
+typedef struct ew__http_answer {
+    int status;
+    const ew__trace *trace;   /* NULL: no trace headers */
+    ew_str type;              /* Content-Type, empty for none */
+    ew_str extra;             /* further header lines, each ending CRLF; constant text */
+    bool close;               /* Connection: close */
+    bool chunked;             /* Transfer-Encoding: chunked instead of a length */
+    bool until_close;         /* neither: the body ends with the connection (HTTP/1.0 streams) */
+    size_t length;
+} ew__http_answer;
+
+/* Appends a head. `date` is 29 bytes. */
+void ew__http_write_head(ew__out *out, const ew__http_answer *answer, const char *date);
+
+/* The date of a moment, 29 bytes. */
+void ew__http_date(uint64_t wall_ms, char out[29]);
+
+/* {"code":..,"status":..,"message":..,"details":..} */
+ew_err ew__http_error_body(ew__buf *out, int code, const ew_fault *fault);
+/* The status that goes with an HTTP code of ours that no action chose (405, 408, 413 ...). */
+ew_status ew__http_status_of(int code);
+
+/* Appends one block of a stream, in an HTTP chunk of its own if chunked: PREFIX JSON SUFFIX, blank line. json must have no raw newline. */
+void ew__http_write_block(ew__out *out, bool chunked, ew_str prefix, ew_str json, ew_str suffix);
+#define EW__HTTP_LAST_CHUNK EW_STR("0\r\n\r\n")
+
+/* ---- reading requests (serving) ---- */
+
+/* Takes the "data" member out of {"data":X}; absent means null. NULL or a line for people that says what is wrong. */
+const char *ew__http_read_envelope(ew_str body, ew_str *ret_input);
+
+/* Whether a Host (or the authority of an Origin) names this site: loopback names or allowed ones, with the site's port or none. */
+bool ew__http_host_ok(const ew__site *site, ew_str host, bool port_required);
+bool ew__http_origin_ok(const ew__site *site, ew_str origin);
+bool ew__http_is_json(ew_str content_type);
+/* Whether an Accept field asks for an event stream. */
+bool ew__http_accepts_stream(ew_str accept);
+
+/* ---- writing requests, reading answers (calling) ---- */
+
+void ew__http_write_request(ew__out *out, const ew__site *site, const ew_call *call, uint64_t now);
+
+/* What an answer or a block of a stream means. Slices point into the text. */
+typedef enum ew__http_meaning {
+    EW__HTTP_CHUNK,
+    EW__HTTP_RESULT,
+    EW__HTTP_FAULT,
+    EW__HTTP_NONSENSE
+} ew__http_meaning;
+
+typedef struct ew__http_said {
+    ew__http_meaning meaning;
+    ew_str payload; /* chunk or result */
+    ew_fault fault;
+} ew__http_said;
+
+/* One block of a stream; from_error: it had the error: prefix. memory is for a message that had to be decoded. */
+void ew__http_read_block(ew__arena *memory, ew_str json, bool from_error, ew__http_said *ret);
+/* A whole unary answer. */
+void ew__http_read_answer(ew__arena *memory, int status, ew_str body, ew__http_said *ret);
+
+#endif

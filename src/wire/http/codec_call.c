@@ -1,0 +1,190 @@
+/*
+ * wire/http/codec_call.c: the calling half of codec.h: writing requests, and reading what every known server answers.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/http/codec.h"
+
+/* ---- requests ---- */
+
+static bool is_plain(unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c != 0 && strchr("-._~/:@!$&'()*+,;=", c));
+}
+
+/* The path of an action: its key as it stands, a bare name behind a slash; everything else percent-escaped. */
+static void write_path(ew__out *out, ew_str action) {
+    if (action.len == 0 || action.ptr[0] != '/')
+        ew__out_str(out, EW_STR("/"));
+    for (size_t i = 0; i < action.len; i++) {
+        unsigned char c = (unsigned char)action.ptr[i];
+        char escaped[3] = {'%', "0123456789ABCDEF"[c >> 4], "0123456789ABCDEF"[c & 15]};
+        if (is_plain(c))
+            ew__out_add(out, &c, 1);
+        else
+            ew__out_add(out, escaped, 3);
+    }
+}
+
+static void write_number(ew__out *out, uint64_t number) {
+    char digits[20];
+    ew__out_add(out, digits, ew__u64_text(number, digits));
+}
+
+static void write_common_fields(ew__out *out, const ew__site *site, const ew_call *call, uint64_t now) {
+    char parent[EW__TRACEPARENT_LEN];
+    ew__trace_parent(&call->trace, parent);
+    ew__out_str(out, EW_STR(" HTTP/1.1\r\nHost: "));
+    ew__out_str(out, site->authority);
+    ew__out_str(out, EW_STR("\r\nUser-Agent: everywire/" EW_VERSION_STRING "\r\ntraceparent: "));
+    ew__out_add(out, parent, sizeof parent);
+    if (call->tracestate.len) {
+        ew__out_str(out, EW_STR("\r\ntracestate: "));
+        ew__out_str(out, call->tracestate);
+    }
+    if (call->deadline != EW__NEVER) {
+        uint64_t left = call->deadline > now ? call->deadline - now : 0;
+        ew__out_str(out, EW_STR("\r\nx-everywire-timeout-ms: "));
+        write_number(out, (left + 999999) / 1000000);
+    }
+}
+
+void ew__http_write_request(ew__out *out, const ew__site *site, const ew_call *call, uint64_t now) {
+    if (call->kind == EW__CALL_LIST) {
+        ew__out_str(out, EW_STR("GET "));
+        ew__out_str(out, site->path);
+        ew__out_str(out, EW_STR("/api/actions"));
+        write_common_fields(out, site, call, now);
+        ew__out_str(out, EW_STR("\r\nAccept: application/json\r\n\r\n"));
+        return;
+    }
+    ew__out_str(out, EW_STR("POST "));
+    ew__out_str(out, site->path);
+    write_path(out, call->key);
+    write_common_fields(out, site, call, now);
+    ew__out_str(out, EW_STR("\r\nContent-Type: application/json\r\nAccept: "));
+    ew__out_str(out, call->wants_chunks ? EW_STR("text/event-stream") : EW_STR("application/json"));
+    ew__out_str(out, EW_STR("\r\nContent-Length: "));
+    write_number(out, call->input.len + 9);
+    ew__out_str(out, EW_STR("\r\n\r\n{\"data\":"));
+    ew__out_str(out, call->input);
+    ew__out_str(out, EW_STR("}"));
+}
+
+/* ---- answers ---- */
+
+/* The inside of a JSON string as it stands; ptr NULL when it is none. */
+static ew_str inside(ew_str string) {
+    return ew_json_typeof(string) == EW_JSON_STRING ? ew__str(string.ptr + 1, string.len - 2) : ew__str(NULL, 0);
+}
+
+/* The text of a JSON string. One that cannot be decoded (no memory, a lone surrogate) is handed out as it stands. */
+static ew_str decoded(ew__arena *memory, ew_str string) {
+    ew_str raw = inside(string);
+    if (raw.len == 0 || !memchr(raw.ptr, '\\', raw.len))
+        return raw;
+    size_t n = 0;
+    char *text = ew__arena_alloc(memory, raw.len);
+    if (!text || ew_json_string(string, text, raw.len, &n) != EW_OK)
+        return raw;
+    return ew__str(text, n);
+}
+
+/* {"status":..,"message":..,"details":..}; what is missing is filled in from the HTTP code. */
+static void read_fault(ew__arena *memory, ew_str object, int http, ew_fault *fault) {
+    *fault = (ew_fault){.status = http ? ew_status_from_http(http) : EW_STATUS_UNKNOWN};
+    (void)ew_status_from_name(inside(ew_json_member(object, EW_STR("status"))), &fault->status);
+    if (fault->status == EW_STATUS_OK)
+        fault->status = EW_STATUS_UNKNOWN;
+    fault->message = decoded(memory, ew_json_member(object, EW_STR("message")));
+    fault->details = ew_json_member(object, EW_STR("details"));
+    if (!fault->message.ptr)
+        fault->message = ew_str_from(ew_status_name(fault->status));
+}
+
+/* An "error" member may hold the fault, or a bare text. */
+static void read_error_member(ew__arena *memory, ew_str error, int http, ew_fault *fault) {
+    if (ew_json_typeof(error) == EW_JSON_OBJECT) {
+        read_fault(memory, error, http, fault);
+        return;
+    }
+    *fault = (ew_fault){.status = http ? ew_status_from_http(http) : EW_STATUS_UNKNOWN, .message = decoded(memory, error)};
+    if (!fault->message.ptr)
+        fault->message = error;
+}
+
+static bool read_object(ew_str text, ew__json_doc *doc) {
+    return ew__json_parse(doc, text) == EW_OK && doc->type == EW_JSON_OBJECT;
+}
+
+void ew__http_read_block(ew__arena *memory, ew_str json, bool from_error, ew__http_said *ret) {
+    ew__json_doc doc;
+    *ret = (ew__http_said){.meaning = EW__HTTP_NONSENSE};
+    if (!read_object(json, &doc))
+        return;
+    bool twice[3] = {false, false, false};
+    ew_str message = ew__json_find(&doc, EW_STR("message"), &twice[0]);
+    ew_str result = ew__json_find(&doc, EW_STR("result"), &twice[1]);
+    ew_str error = ew__json_find(&doc, EW_STR("error"), &twice[2]);
+    if (twice[0] || twice[1] || twice[2])
+        return;
+    if (error.len) {
+        ret->meaning = EW__HTTP_FAULT;
+        read_error_member(memory, error, 0, &ret->fault);
+    } else if (from_error) { /* a server that leaves the envelope out */
+        ret->meaning = EW__HTTP_FAULT;
+        read_fault(memory, doc.root, 0, &ret->fault);
+    } else if (message.len) {
+        ret->meaning = EW__HTTP_CHUNK;
+        ret->payload = message;
+    } else if (result.len || ew_json_typeof(doc.root) == EW_JSON_OBJECT) {
+        ret->meaning = EW__HTTP_RESULT; /* "data: {}" is how a server says "no result" */
+        ret->payload = result.len ? result : EW_STR("null");
+    }
+}
+
+static void read_success(ew__arena *memory, ew_str body, ew__http_said *ret) {
+    ew__json_doc doc;
+    bool twice[2] = {false, false};
+    if (!read_object(body, &doc))
+        return;
+    ew_str error = ew__json_find(&doc, EW_STR("error"), &twice[0]);
+    ew_str result = ew__json_find(&doc, EW_STR("result"), &twice[1]);
+    if (twice[0] || twice[1])
+        return;
+    if (error.len && !result.len) {
+        ret->meaning = EW__HTTP_FAULT;
+        read_error_member(memory, error, 0, &ret->fault);
+        return;
+    }
+    ret->meaning = EW__HTTP_RESULT;
+    ret->payload = result.len ? result : EW_STR("null");
+}
+
+/* A message from a body that is no JSON: its first line, if it looks like text for people. */
+static ew_str text_message(int status, ew_str body) {
+    size_t n = 0;
+    while (n < body.len && n < 300 && body.ptr[n] != '\n' && body.ptr[n] != '\r')
+        n++;
+    ew_str line = ew__str_trim(ew__str(body.ptr, n));
+    return line.len > 0 && line.ptr[0] != '<' ? line : ew_str_from(ew__http_reason(status));
+}
+
+void ew__http_read_answer(ew__arena *memory, int status, ew_str body, ew__http_said *ret) {
+    ew__json_doc doc;
+    *ret = (ew__http_said){.meaning = EW__HTTP_NONSENSE};
+    if (status == 200) {
+        read_success(memory, body, ret);
+        return;
+    }
+    ret->meaning = EW__HTTP_FAULT;
+    if (status == 204) {
+        ret->fault = (ew_fault){.status = EW_STATUS_NOT_FOUND, .message = EW_STR("the server has no content for this call (204)")};
+    } else if (read_object(body, &doc)) {
+        ew_str error = ew__json_find(&doc, EW_STR("error"), NULL);
+        if (error.len)
+            read_error_member(memory, error, status, &ret->fault);
+        else
+            read_fault(memory, doc.root, status, &ret->fault);
+    } else {
+        ret->fault = (ew_fault){.status = ew_status_from_http(status), .message = text_message(status, body)};
+    }
+}

@@ -1,0 +1,206 @@
+/*
+ * wire/http/respond.c: answers of the serving side: plain ones, errors, results, streams. This is the caller's end of the calls that came by HTTP.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/http/serve.h"
+
+#define JSON EW_STR("application/json")
+#define NONE ((ew_str){NULL, 0})
+#define LARGE ((size_t)16 * 1024) /* results from here on are sent from where they lie */
+
+const char *ew__http_date_now(ew__conn *conn) {
+    ew__http_scratch *scratch = conn->scratch;
+    ew__home *home = conn->home;
+    if (home->now >= scratch->date_until) {
+        uint64_t wall = home->env->wall_ms(home->env->ud);
+        ew__http_date(wall, scratch->date);
+        scratch->date_until = home->now + EW__MS(1000 - wall % 1000);
+    }
+    return scratch->date;
+}
+
+static void send_out(ew__http_server *server) {
+    ew__conn *conn = server->peer.conn;
+    if (conn->out.err)
+        conn->ops->abort(conn);
+    else
+        conn->ops->send(conn);
+}
+
+static ew__http_answer answer_to(ew__http_server *server, int status, const ew__trace *trace) {
+    if (server->peer.conn->site->draining)
+        server->keep_alive = false;
+    return (ew__http_answer){.status = status, .trace = trace, .close = !server->keep_alive};
+}
+
+void ew__http_respond(ew__http_server *server, int status, ew_str type, ew_str extra, ew_str body, const ew__trace *trace) {
+    ew__conn *conn = server->peer.conn;
+    ew__http_answer answer = answer_to(server, status, trace);
+    answer.type = type;
+    answer.extra = extra;
+    answer.length = body.len;
+    answer.until_close = status == 204;
+    ew__http_write_head(&conn->out, &answer, ew__http_date_now(conn));
+    if (!server->is_head && status != 204)
+        ew__out_str(&conn->out, body);
+    send_out(server);
+    ew__http_exchange_done(server);
+}
+
+void ew__http_respond_fault(ew__http_server *server, int status, ew_str extra, const ew_fault *fault, const ew__trace *trace) {
+    ew__buf body;
+    ew__buf_init(&body, server->peer.conn->home->env, SIZE_MAX / 2);
+    if (ew__http_error_body(&body, status, fault) == EW_OK)
+        ew__http_respond(server, status, JSON, extra, ew__buf_view(&body), trace);
+    else /* no memory for the whole story: the short one is constant */
+        ew__http_respond(server, 503, JSON, NONE, EW_STR("{\"code\":503,\"status\":\"UNAVAILABLE\",\"message\":\"out of memory\"}"), trace);
+    ew__buf_done(&body);
+}
+
+void ew__http_respond_error(ew__http_server *server, int status, ew_str extra, const char *message) {
+    ew_fault fault = {.status = ew__http_status_of(status), .message = ew_str_from(message)};
+    if (server->call && server->call->trace.trace_id[0]) {
+        ew__http_respond_fault(server, status, extra, &fault, &server->call->trace);
+        return;
+    }
+    ew__trace fresh;
+    ew__trace_new(&fresh, &server->peer.conn->home->rng);
+    ew__http_respond_fault(server, status, extra, &fault, &fresh);
+}
+
+/* ---- results ---- */
+
+static void release_call(void *call) {
+    ew_call_unref(call);
+}
+
+/* A large payload in the call's own memory is sent from there; the call stays until it has left. */
+static void write_payload(ew__out *out, ew_call *call, ew_str json) {
+    if (json.len >= LARGE && ew__call_owns(call, json))
+        ew__out_ref(out, json.ptr, json.len, release_call, ew_call_ref(call));
+    else
+        ew__out_str(out, json);
+}
+
+static void respond_result(ew__http_server *server, ew_call *call, ew_str result) {
+    ew__conn *conn = server->peer.conn;
+    ew__http_answer answer = answer_to(server, 200, &call->trace);
+    answer.type = JSON;
+    answer.length = result.len + 11;
+    ew__http_write_head(&conn->out, &answer, ew__http_date_now(conn));
+    ew__out_str(&conn->out, EW_STR("{\"result\":"));
+    write_payload(&conn->out, call, result);
+    ew__out_add(&conn->out, "}", 1);
+    send_out(server);
+}
+
+static void respond_failure(ew__http_server *server, ew_call *call, const ew_fault *fault) {
+    char extra[64];
+    size_t n = 0;
+    if (fault->retry_after_ms) {
+        static const char name[] = "Retry-After: ";
+        memcpy(extra, name, sizeof name - 1);
+        n = sizeof name - 1;
+        n += ew__u64_text((fault->retry_after_ms + 999) / 1000, extra + n);
+        memcpy(extra + n, "\r\n", 2);
+        n += 2;
+    }
+    ew__http_respond_fault(server, ew_status_http(fault->status), ew__str(extra, n), fault, &call->trace);
+}
+
+/* ---- streams ---- */
+
+static void open_stream(ew__http_server *server, ew_call *call) {
+    ew__conn *conn = server->peer.conn;
+    server->stream_open = true;
+    if (server->minor == 0)
+        server->keep_alive = false; /* the end of the body is the end of the connection */
+    ew__http_answer answer = answer_to(server, 200, &call->trace);
+    answer.type = EW_STR("text/event-stream");
+    answer.extra = EW_STR("Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n");
+    answer.chunked = server->minor > 0;
+    answer.until_close = server->minor == 0;
+    ew__http_write_head(&conn->out, &answer, ew__http_date_now(conn));
+    send_out(server);
+}
+
+/* A block is one line: white space between tokens that breaks it goes. */
+static ew_err write_block(ew__http_server *server, ew_str prefix, ew_str json, ew_str suffix) {
+    ew__out *out = &server->peer.conn->out;
+    bool chunked = server->minor > 0;
+    if (EW__LIKELY(!ew__json_has_newline(json))) {
+        ew__http_write_block(out, chunked, prefix, json, suffix);
+        return out->err;
+    }
+    ew__buf one_line;
+    ew__buf_init(&one_line, server->peer.conn->home->env, SIZE_MAX / 2);
+    ew_err err = ew__json_minify(&one_line, json);
+    if (err == EW_OK)
+        ew__http_write_block(out, chunked, prefix, ew__buf_view(&one_line), suffix);
+    ew__buf_done(&one_line);
+    return err == EW_OK ? out->err : err;
+}
+
+static ew_err on_chunk(ew_call *call, ew_str json) {
+    ew__http_server *server = call->caller_ud;
+    ew__conn *conn = server->peer.conn;
+    const ew_limits *limits = conn->home->limits;
+    if (conn->out.bytes + json.len > limits->out_max_bytes)
+        return EW_ELIMIT;
+    ew_err err = write_block(server, EW_STR("data: {\"message\":"), json, EW_STR("}"));
+    if (err != EW_OK)
+        return err;
+    conn->ops->send(conn);
+    server->waiting = conn->out.bytes >= limits->out_high_bytes;
+    return server->waiting ? EW_FULL : EW_OK;
+}
+
+static void end_stream(ew__http_server *server, const ew__end *end) {
+    ew__conn *conn = server->peer.conn;
+    ew_err err;
+    if (end->status == EW_STATUS_OK) {
+        err = write_block(server, EW_STR("data: {\"result\":"), end->result, EW_STR("}"));
+    } else {
+        ew__buf fault;
+        ew__buf_init(&fault, conn->home->env, SIZE_MAX / 2);
+        (void)ew__json_format(&fault, "{\"status\":%Q,\"message\":%q", ew_status_name(end->status), end->fault.message);
+        if (end->fault.details.len) {
+            ew__buf_cstr(&fault, ",\"details\":");
+            ew__buf_str(&fault, end->fault.details);
+        }
+        err = ew__buf_char(&fault, '}');
+        if (err == EW_OK)
+            err = write_block(server, EW_STR("error: {\"error\":"), ew__buf_view(&fault), EW_STR("}"));
+        ew__buf_done(&fault);
+    }
+    if (err != EW_OK) { /* without its terminal block a stream must not look complete */
+        conn->ops->abort(conn);
+        return;
+    }
+    if (server->minor > 0)
+        ew__out_str(&conn->out, EW__HTTP_LAST_CHUNK);
+    send_out(server);
+}
+
+/* ---- the caller's end ---- */
+
+static void on_accepted(ew_call *call) {
+    ew__http_server *server = call->caller_ud;
+    if (server->stream)
+        open_stream(server, call);
+}
+
+static void on_end(ew_call *call, const ew__end *end) {
+    ew__http_server *server = call->caller_ud;
+    if (server->stream_open) {
+        end_stream(server, end);
+        ew__http_exchange_done(server);
+    } else if (end->status == EW_STATUS_OK) {
+        respond_result(server, call, end->result);
+        ew__http_exchange_done(server);
+    } else {
+        respond_failure(server, call, &end->fault); /* is an exchange of its own */
+    }
+}
+
+const ew__caller_ops ew__http_caller = {.accepted = on_accepted, .chunk = on_chunk, .end = on_end};

@@ -1,0 +1,73 @@
+/*
+ * wire/http/serve.h: the serving side of one HTTP connection, shared by serve.c (bytes and phases), request.c (what a head asks for) and
+ * respond.c (answers). One exchange at a time: a request that comes behind a running one waits.
+ */
+#ifndef EW_WIRE_HTTP_SERVE_H
+#define EW_WIRE_HTTP_SERVE_H
+
+#include "wire/http/codec.h"
+#include "wire/http/http.h"
+
+typedef enum ew__http_phase {
+    EW__HTTP_READING, /* between requests, or in a head or body */
+    EW__HTTP_RUNNING, /* a call runs; what arrives meanwhile waits in `ahead` */
+    EW__HTTP_CLOSED   /* nothing more will be read */
+} ew__http_phase;
+
+typedef struct ew__http_server {
+    ew__peer peer;
+    ew_call *call;      /* being filled in, or running */
+    ew__action *action; /* a reference, from the head until the call is opened */
+    ew__timer timer;
+    uint64_t due;       /* when the present phase has lasted too long */
+    uint32_t progress;  /* body bytes since `due` was moved */
+    uint8_t phase;      /* ew__http_phase */
+    uint8_t minor;      /* HTTP/1.minor of the request */
+    bool in_pump;
+    bool keep_alive;
+    bool is_head;       /* the request's method is HEAD: answers have no body */
+    bool stream;        /* the answer is a stream */
+    bool stream_open;   /* its head was written */
+    bool waiting;       /* the call was told to wait for room */
+    bool body_known;    /* Content-Length body, collected in `body` */
+    uint8_t page;       /* ew__http_page: what a request that runs nothing gets */
+    uint16_t reject;    /* the answer to the request is this error, whatever its body */
+    const char *reject_text;
+    ew__buf body;       /* a body that did not come in one piece */
+    uint64_t body_left; /* with body_known */
+    ew_str whole;       /* a body that did: in the call's arena */
+    ew__buf ahead;      /* bytes read while a call runs */
+    ew__http1_limits limits;
+    _Alignas(16) uint8_t reader[EW__HTTP_READER_BYTES];
+} ew__http_server;
+
+static inline ew__http1 *ew__http_reader(ew__http_server *server) { return (ew__http1 *)(void *)server->reader; }
+
+/* request.c: reads a head that has just come: prepares the call in server->call, names a page, or sets server->reject. Answers nothing. */
+void ew__http_on_head(ew__http_server *server, const ew__http_head *head);
+
+/* serve.c: the answer was written in full: go on with the connection. */
+void ew__http_exchange_done(ew__http_server *server);
+
+/* pages.c: what is not a call: GET, HEAD, OPTIONS. */
+typedef enum ew__http_page_id {
+    EW__PAGE_NONE,
+    EW__PAGE_HEALTH,
+    EW__PAGE_READY,
+    EW__PAGE_METRICS,
+    EW__PAGE_ACTIONS,
+    EW__PAGE_OPTIONS,
+    EW__PAGE_NOT_ALLOWED
+} ew__http_page_id;
+ew__http_page_id ew__http_page(ew__http_method method, ew_str path);
+void ew__http_respond_page(ew__http_server *server, ew__http_page_id page);
+
+/* respond.c */
+void ew__http_respond(ew__http_server *server, int status, ew_str type, ew_str extra, ew_str body, const ew__trace *trace);
+void ew__http_respond_fault(ew__http_server *server, int status, ew_str extra, const ew_fault *fault, const ew__trace *trace);
+/* An error that no action chose: message for people; extra header lines or empty. */
+void ew__http_respond_error(ew__http_server *server, int status, ew_str extra, const char *message);
+const char *ew__http_date_now(ew__conn *conn);
+extern const ew__caller_ops ew__http_caller;
+
+#endif

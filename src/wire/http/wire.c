@@ -1,0 +1,81 @@
+/*
+ * wire/http/wire.c: the table of the http wire. Both roles share it; a connection has one.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/http/client.h"
+#include "wire/http/serve.h"
+
+/* An HTTP method begins with upper-case letters and is followed by a space. */
+static int sniff(const uint8_t *bytes, size_t n) {
+    size_t i = 0;
+    while (i < n && i < 20 && bytes[i] >= 'A' && bytes[i] <= 'Z')
+        i++;
+    if (i == n && n < 20)
+        return 0;
+    return i >= 3 && i < n && bytes[i] == ' ' ? 1 : -1;
+}
+
+static ew_err init(ew__peer *peer) {
+    return peer->role == EW__SERVE ? ew__http_server_init(peer) : ew__http_client_init(peer);
+}
+
+static uint8_t *reserve(ew__peer *peer, size_t *ret_size) {
+    return peer->role == EW__SERVE ? ew__http_server_reserve(peer, ret_size) : NULL;
+}
+
+static void input(ew__peer *peer, const uint8_t *bytes, size_t n) {
+    if (peer->role == EW__SERVE)
+        ew__http_server_input(peer, bytes, n);
+    else
+        ew__http_client_input(peer, bytes, n);
+}
+
+static void eof(ew__peer *peer) {
+    if (peer->role == EW__SERVE)
+        ew__http_server_eof(peer);
+    else
+        ew__http_client_eof(peer);
+}
+
+static void drained(ew__peer *peer) {
+    if (peer->role == EW__SERVE)
+        ew__http_server_drained(peer);
+}
+
+static void drain(ew__peer *peer) {
+    (void)peer; /* a kept connection lives on: its next request is answered 503 and closes it */
+}
+
+static void gone(ew__peer *peer, ew_err why) {
+    if (peer->role == EW__SERVE)
+        ew__http_server_gone(peer, why);
+    else
+        ew__http_client_gone(peer, why);
+}
+
+static const char *refuses(const ew_request_options *options) {
+    if (options->input_stream)
+        return "the http wire carries no input stream";
+    if (options->context.len || options->labels.len)
+        return "the http wire carries no context and no labels";
+    return NULL;
+}
+
+const ew__wire ew__wire_http = {
+    .name = "http",
+    .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_DEADLINE | EW__CAN_TRACE | EW__CAN_LIST,
+    .serve_size = sizeof(ew__http_server),
+    .call_size = sizeof(ew__http_client),
+    .scratch_size = sizeof(ew__http_scratch),
+    .sniff = sniff,
+    .init = init,
+    .reserve = reserve,
+    .input = input,
+    .eof = eof,
+    .drained = drained,
+    .drain = drain,
+    .gone = gone,
+    .open = ew__http_client_open,
+    .capacity = ew__http_client_capacity,
+    .refuses = refuses,
+};

@@ -1,0 +1,19 @@
+/*
+ * wire/table.c: the wires of this build.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/http/http.h"
+#include "wire/wire.h"
+
+static const ew__wire *const wires[] = {&ew__wire_http, NULL};
+
+const ew__wire *const *ew__wires(void) {
+    return wires;
+}
+
+const ew__wire *ew__wire_by_name(ew_str name) {
+    for (size_t i = 0; wires[i]; i++)
+        if (ew__str_is(ew_str_from(wires[i]->name), name))
+            return wires[i];
+    return NULL;
+}

@@ -1,0 +1,129 @@
+/*
+ * wire/wire.h: what a wire is. A wire turns the bytes of one connection into calls and back; it owns no socket. Its other half, the
+ * connection (ew__conn), moves the bytes: endpoint/conn.c in production, a scripted pair in tests.
+ *
+ * To add a wire: a folder with README.md (its map to the eight events and what it cannot carry), codec.[ch] (pure), serve.c, call.c and wire.c
+ * (the table below), and a line in table.c. Everything runs on the home thread of the connection. May include: base, json, frame, call.
+ */
+#ifndef EW_WIRE_WIRE_H
+#define EW_WIRE_WIRE_H
+
+#include "base/buf.h"
+#include "base/out.h"
+#include "call/call.h"
+
+typedef struct ew__wire ew__wire;
+typedef struct ew__conn ew__conn;
+typedef struct ew__peer ew__peer;
+
+/* What a wire can carry. A bridge and the users' papers read these. */
+enum {
+    EW__CAN_SERVE = 1 << 0,
+    EW__CAN_CALL = 1 << 1,
+    EW__CAN_CHUNKS = 1 << 2,   /* chunk-out */
+    EW__CAN_INPUT = 1 << 3,    /* chunk-in, end-in */
+    EW__CAN_CANCEL = 1 << 4,   /* an explicit cancel (losing the connection always cancels) */
+    EW__CAN_DEADLINE = 1 << 5, /* the deadline crosses */
+    EW__CAN_TRACE = 1 << 6,
+    EW__CAN_CONTEXT = 1 << 7, /* context and labels */
+    EW__CAN_LIST = 1 << 8,
+    EW__CAN_DUPLEX = 1 << 9 /* both roles on one connection */
+};
+
+typedef enum ew__role { EW__SERVE = 1, EW__CALL = 2 } ew__role;
+
+/* What all connections of a listener or a client share. Read by wires; owned by the endpoint; never changes while a connection lives, except `actions` and
+ * `draining`, which the home thread itself replaces. */
+typedef struct ew__site {
+    ew__actions *actions; /* serving: the version this home uses now */
+    bool draining;        /* no new calls */
+    uint16_t port;        /* serving: the port it listens on */
+    const char *const *allow_hosts; /* serving HTTP: further Host names, NULL-ended; may be NULL */
+    ew_str authority;     /* calling: HOST:PORT as written in the target */
+    ew_str path;          /* calling: what precedes an action's name, "" or "/base" */
+    struct ew__scrape *scrape; /* serving: who can tell the metrics; may be NULL */
+} ew__site;
+
+/* Writes the metrics of the whole program as text. */
+struct ew__scrape {
+    ew_err (*write)(struct ew__scrape *scrape, ew__buf *out);
+};
+
+/* ---- the connection, as a wire sees it ---- */
+
+typedef struct ew__conn_ops {
+    /* There are bytes in conn->out: send them before this turn of the loop ends. */
+    void (*send)(ew__conn *conn);
+    /* Stop or go on reading. Stopped, the peer is held back by its transport, and its going away is noticed late. */
+    void (*read)(ew__conn *conn, bool on);
+    /* Nothing more will be sent: close once all of conn->out has left; what still arrives is thrown away, for a bounded time. */
+    void (*finish)(ew__conn *conn);
+    /* Close now. The peer is told `gone` later, not from inside this call. */
+    void (*abort)(ew__conn *conn);
+    /* Calling: the peer can take another call now (a client's queue moves on). May be NULL. */
+    void (*ready)(ew__conn *conn);
+} ew__conn_ops;
+
+struct ew__conn {
+    const ew__conn_ops *ops;
+    ew__home *home;
+    ew__site *site;
+    ew__out out;
+    void *scratch; /* wire->scratch_size bytes, cleared at first, shared by all connections of this wire on this home */
+};
+
+/* ---- the wire's end of a connection ---- */
+
+struct ew__peer {
+    const ew__wire *wire;
+    ew__conn *conn;
+    ew__role role;
+};
+
+struct ew__wire {
+    const char *name;
+    unsigned caps;
+    size_t serve_size;   /* of the peer when it serves; the connection's owner allocates it, cleared, aligned to 16 */
+    size_t call_size;    /* when it calls */
+    size_t scratch_size; /* conn->scratch */
+
+    /* Do these first bytes of a connection begin this wire? 1 yes, 0 not yet clear, -1 no. */
+    int (*sniff)(const uint8_t *bytes, size_t n);
+
+    /* The members of ew__peer are set. On failure nothing is left behind. */
+    ew_err (*init)(ew__peer *peer);
+
+    /* Optional: where the next bytes would best be read to (memory of the peer), *ret_size of them; NULL for no wish. */
+    uint8_t *(*reserve)(ew__peer *peer, size_t *ret_size);
+
+    /* Bytes came (into the reserved memory if there was any). All of them are taken. */
+    void (*input)(ew__peer *peer, const uint8_t *bytes, size_t n);
+
+    /* The other side will send no more. */
+    void (*eof)(ew__peer *peer);
+
+    /* What waited to be sent has fallen below limits->out_low_bytes. */
+    void (*drained)(ew__peer *peer);
+
+    /* The site drains: finish (conn->ops->finish) as soon as no call runs. */
+    void (*drain)(ew__peer *peer);
+
+    /* The connection is gone: cancel or fail every call on it, free everything. why is EW_OK when we closed it. Always the last. */
+    void (*gone)(ew__peer *peer, ew_err why);
+
+    /* Calling: sends an opened call; the peer becomes its callee's end (sets call->callee, call->callee_ud). EW_OK, or EW_EBUSY: not now; then nothing happened. */
+    ew_err (*open)(ew__peer *peer, ew_call *call);
+
+    /* Calling: how many more calls could be opened now. */
+    uint32_t (*capacity)(const ew__peer *peer);
+
+    /* Calling, before anything is connected, any thread: can this wire carry such a call at all? NULL for yes, else a line for people. */
+    const char *(*refuses)(const ew_request_options *options);
+};
+
+/* All wires, NULL-ended, in the order in which they are asked to sniff. */
+const ew__wire *const *ew__wires(void);
+/* By name ("http"), or NULL. */
+const ew__wire *ew__wire_by_name(ew_str name);
+
+#endif

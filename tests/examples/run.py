@@ -1,0 +1,118 @@
+"""Runs every example against loopback and checks what it says. Needs EVERYWIRE (the program) and EW_EXAMPLES (their folder).
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+EVERYWIRE = os.environ["EVERYWIRE"]
+EXAMPLES = os.environ["EW_EXAMPLES"]
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCES = os.path.join(os.path.dirname(os.path.dirname(HERE)), "examples")
+LIMIT = 30
+
+
+class Server:
+    """A serving program on a free port; it must end with 0 when it is asked to."""
+
+    def __init__(self, *command):
+        self.process = subprocess.Popen(list(command) + ["--listen", "127.0.0.1:0"], stdout=subprocess.PIPE)
+        first = json.loads(self.process.stdout.readline())
+        ready = json.loads(self.process.stdout.readline())
+        assert first["event"] == "listening" and ready == {"event": "ready"}, (first, ready)
+        self.port = first["port"]
+        self.url = "http://127.0.0.1:%d" % self.port
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(LIMIT)
+        self.process.stdout.close()
+        if code != 0:
+            raise AssertionError("%s ended with %d" % (self.process.args[0], code))
+
+
+def call(server, *words):
+    """The lines that `everywire call` prints."""
+    done = subprocess.run([EVERYWIRE, "call", server.url] + list(words), stdout=subprocess.PIPE, timeout=LIMIT, check=True)
+    return done.stdout.decode().splitlines()
+
+
+def example(name):
+    return os.path.join(EXAMPLES, name)
+
+
+class Examples(unittest.TestCase):
+    def test_every_example_is_tested_and_listed(self):
+        names = {os.path.splitext(f)[0] for f in os.listdir(SOURCES) if f.endswith(".c")}
+        self.assertEqual(names, {"serve", "stream", "later", "call"}, "a new example wants a test here")
+        with open(os.path.join(SOURCES, "README.md"), encoding="utf-8") as f:
+            text = f.read()
+        for name in names:
+            self.assertIn("(%s.c)" % name, text)
+
+    def test_they_stay_small(self):
+        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60)):
+            with open(os.path.join(SOURCES, name + ".c"), encoding="utf-8") as f:
+                self.assertLessEqual(len(f.readlines()), limit, name)
+
+    def test_serve(self):
+        with Server(example("serve")) as server:
+            self.assertEqual(call(server, "greet", '{"name":"Ada"}'), ['{"greeted":"Ada"}'])
+            self.assertEqual(call(server, "greet", "--stream"), ['{"chunk":{"text":"world"}}', '{"result":{"greeted":"world"}}'])
+
+    def test_serve_help(self):
+        done = subprocess.run([example("serve"), "--help"], stdout=subprocess.PIPE, timeout=LIMIT, check=True)
+        self.assertIn(b"Usage: serve [OPTIONS]", done.stdout)
+        self.assertIn(b"--listen", done.stdout)
+        done = subprocess.run([example("serve"), "--lissten", "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
+        self.assertEqual((done.returncode, done.stdout), (2, b""))
+        self.assertIn(b"did you mean --listen?", done.stderr)
+
+    def test_stream(self):
+        with Server(example("stream")) as server:
+            lines = call(server, "numbers", '{"n":5}', "--stream")
+            self.assertEqual(lines, ['{"chunk":%d}' % i for i in range(1, 6)] + ['{"result":{"sent":5}}'])
+            lines = call(server, "numbers", '{"n":200000}', "--stream")
+            self.assertEqual(len(lines), 200001)
+            self.assertEqual(lines[-2:], ['{"chunk":200000}', '{"result":{"sent":200000}}'])
+            self.leave_early(server)
+            self.assertEqual(call(server, "numbers", '{"n":1}'), ['{"sent":1}'])
+
+    def leave_early(self, server):
+        """A reader that goes away must not keep the program from its other work, nor from its end."""
+        conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LIMIT)
+        conn.request("POST", "/numbers", b'{"data":{"n":100000000}}', {"Content-Type": "application/json", "Accept": "text/event-stream"})
+        answer = conn.getresponse()
+        self.assertEqual(answer.status, 200)
+        answer.read(1000)
+        answer.close()
+        conn.close()
+
+    def test_later(self):
+        with Server(example("later")) as server:
+            lines = call(server, "slow", '{"a":1}', "--stream")
+            self.assertEqual(lines, ['{"chunk":{"percent":%d}}' % i for i in (0, 50, 100)] + ['{"result":{"did":{"a":1}}}'])
+
+    def test_call(self):
+        with Server(EVERYWIRE, "serve", "--demo") as server:
+            done = subprocess.run([example("call"), server.url], stdout=subprocess.PIPE, timeout=LIMIT, check=True)
+            self.assertEqual(done.stdout.decode().splitlines(),
+                             ['result "Hello, Ada!"', 'chunk  "Hello,"', 'chunk  " Ada!"', 'result "Hello, Ada!"'])
+            gone = server.url
+        done = subprocess.run([example("call"), gone], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertIn(b"failed UNAVAILABLE", done.stderr)
+
+
+if __name__ == "__main__":
+    for variable in ("EVERYWIRE", "EW_EXAMPLES"):
+        print(variable, os.environ[variable], file=sys.stderr)
+    unittest.main()

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""The checks of tools/ on small trees: each finds what it is there for, and nothing in clean code.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+
+
+def check(tool, files, *options):
+    """Runs a tool over a tree of {path: text}; returns its exit status and its output."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in files.items():
+            file = pathlib.Path(folder) / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        done = subprocess.run([sys.executable, TOOLS / tool, *options, folder], capture_output=True, text=True, timeout=30)
+        return done.returncode, done.stdout + done.stderr
+
+
+class Layers(unittest.TestCase):
+    def refused(self, path, line, why):
+        status, output = check("check-layers", {path: line + "\n"})
+        self.assertEqual((status, why in output), (1, True), output)
+
+    def allowed(self, path, line):
+        self.assertEqual(check("check-layers", {path: line + "\n"}), (0, ""))
+
+    def test_rooms(self):
+        self.refused("src/base/a.c", '#include "json/json.h"', "base must not include json")
+        self.refused("src/call/a.c", '#include "frame/http1.h"', "call must not include frame")
+        self.refused("src/wire/http/a.c", '#include "io/tcp.h"', "wire must not include io")
+        self.refused("src/cli/a.c", '#include "base/buf.h"', "public headers only")
+        self.refused("src/attic/a.c", "", "in no known room")
+        self.allowed("src/wire/http/a.c", '#include "call/call.h"')
+        self.allowed("src/api/a.c", '#include "endpoint/listen.h"')
+        self.allowed("src/cli/a.c", '#include "cli/verbs.h"\n#include <everywire/everywire.h>')
+
+    def test_wires_are_strangers(self):
+        self.refused("src/wire/http/a.c", '#include "wire/mem/mem.h"', "wire/http must not know wire/mem")
+        self.refused("src/endpoint/a.c", '#include "wire/http/codec.h"', "particular wire")
+        self.allowed("src/wire/http/a.c", '#include "wire/http/codec.h"\n#include "wire/wire.h"')
+
+    def test_spelling(self):
+        self.refused("src/json/a.c", '#include "../base/buf.h"', "without '..'")
+        self.refused("src/json/a.c", '#include "json.h"', "from the src root")
+        self.refused("src/json/a.c", '#include "everywire/json.h"', "<everywire/...>")
+
+    def test_foreign_libraries(self):
+        self.refused("src/endpoint/a.c", "#include <uv.h>", "must not know <uv.h>")
+        self.refused("src/wire/http/a.c", "#  include <llhttp.h>", "must not know <llhttp.h>")
+        self.refused("src/frame/a.c", "#include <sys/socket.h>", "takes bytes")
+        self.refused("include/everywire/a.h", "#include <uv.h>", "public header")
+        self.allowed("src/io/a.c", "#include <uv.h>")
+        self.allowed("src/frame/a.c", "#include <llhttp.h>\n#include <string.h>")
+
+
+class Size(unittest.TestCase):
+    @staticmethod
+    def function(lines, head="static int walk(int a) {"):
+        return head + "\n" + "    a++;\n" * (lines - head.count("\n") - 2) + "}\n"
+
+    def test_function_limits(self):
+        self.assertEqual(check("check-size", {"src/base/a.c": self.function(60)}), (0, ""))
+        self.assertEqual(check("check-size", {"src/base/a.c": self.function(61)})[0], 0)
+        self.assertIn("walk has 61 lines", check("check-size", {"src/base/a.c": self.function(61)})[1])
+        self.assertEqual(check("check-size", {"src/base/a.c": self.function(100)})[0], 0)
+        status, output = check("check-size", {"src/base/a.c": "\n" + self.function(101)})
+        self.assertEqual((status, "error: src/base/a.c:2: walk has 101 lines" in output), (1, True), output)
+
+    def test_heads_of_several_lines(self):
+        head = "ew_err ew_walk(int a,\n               int b) {"
+        self.assertEqual(check("check-size", {"src/base/a.c": self.function(101, head)})[0], 1)
+        self.assertEqual(check("check-size", {"src/base/a.c": "int f(int a,\n      int b);\n" + self.function(60)}), (0, ""))
+
+    def test_tables_are_no_functions(self):
+        table = "static const int table[] = {\n" + "    F(1),\n" * 200 + "};\n"
+        record = "typedef struct big {\n" + "    int a; /* (x) */\n" * 200 + "} big;\n"
+        self.assertEqual(check("check-size", {"src/base/a.c": table + record}), (0, ""))
+
+    def test_file_limits(self):
+        self.assertEqual(check("check-size", {"src/base/a.c": "\n" * 600}), (0, ""))
+        self.assertIn("601 lines", check("check-size", {"src/base/a.c": "\n" * 601})[1])
+        self.assertEqual(check("check-size", {"src/base/a.c": "\n" * 1000})[0], 0)
+        self.assertEqual(check("check-size", {"src/base/a.c": "\n" * 1001})[0], 1)
+
+
+class Banned(unittest.TestCase):
+    def test_found(self):
+        for path, line in [
+            ("src/json/a.c", "sprintf(a, b);"), ("tests/unit/a.c", "strcpy (a, b);"), ("examples/a.c", "x = atoi(y);"),
+            ("src/wire/http/a.c", "p = malloc(3);"), ("src/io/a.c", "free(p);"), ("src/io/a.c", "l = uv_default_loop();"),
+            ("src/call/a.c", "printf(x);"), ("src/call/a.c", "fprintf(stderr, x);"), ("src/call/a.c", "t = time(NULL);"),
+        ]:
+            status, output = check("check-banned", {path: "\n" + line + "\n"})
+            self.assertEqual((status, f"{path}:2: " in output), (1, True), (line, output))
+
+    def test_passed(self):
+        for path, line in [
+            ("src/base/a.c", "p = malloc(3);"), ("src/cli/a.c", "free(p);"), ("tests/unit/a.c", "p = calloc(3, 3);"),
+            ("src/json/a.c", "/* no sprintf(x) here */ x(\"strcpy(a)\"); // atoi(y)"), ("src/json/a.c", "/*\n atoi(x)\n*/"),
+            ("src/io/a.c", "ops->free(p); ops.free(p); ew__free(p); my_sprintf(x);"),
+            ("src/io/a.c", "strcpy(a, b); /* allow-banned: both sizes are known */"), ("src/cli/a.c", "printf(x);"),
+        ]:
+            self.assertEqual(check("check-banned", {path: line + "\n"}), (0, ""), line)
+
+
+class Docs(unittest.TestCase):
+    HEADER = "/* head */\n\n/* One. */\nEW_API int ew_one(int a,\n               int b);\nEW_API int ew_pair(void);\n"
+
+    def test_documented(self):
+        self.assertEqual(check("check-docs", {"include/everywire/a.h": self.HEADER}), (0, ""))
+
+    def test_undocumented(self):
+        for text in ["\nEW_API int ew_two(void);\n", "int x;\nEW_API int ew_two(void);\n",
+                     "\nEW_API int ew_zero(void);\nEW_API int ew_two(void);\n"]:
+            status, output = check("check-docs", {"include/everywire/a.h": self.HEADER + text})
+            self.assertEqual((status, "ew_two has no comment" in output), (1, True), (text, output))
+
+    def test_list(self):
+        self.assertEqual(check("check-docs", {"include/everywire/a.h": self.HEADER}, "--list"), (0, "ew_one\new_pair\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
