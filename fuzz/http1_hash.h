@@ -1,5 +1,6 @@
 /*
- * fuzz/http1_hash.h: what the HTTP/1 reader makes of some bytes, as one number, for a given way of cutting them. Two ways must give the same.
+ * fuzz/http1_hash.h: what the HTTP/1 reader makes of some bytes, as one number, for a given way of cutting them. Two
+ * ways must give the same.
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EW_FUZZ_HTTP1_HASH_H
@@ -22,7 +23,9 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n) {
 
 static uint64_t hash_number(uint64_t hash, uint64_t number) { return hash_bytes(hash, &number, sizeof(number)); }
 
-static uint64_t hash_text(uint64_t hash, ew_str text) { return hash_bytes(hash_number(hash, text.len), text.ptr, text.len); }
+static uint64_t hash_text(uint64_t hash, ew_str text) {
+    return hash_bytes(hash_number(hash, text.len), text.ptr, text.len);
+}
 
 static uint64_t hash_head(uint64_t hash, const ew__http_head *head) {
     hash = hash_text(hash_number(hash, (uint64_t)head->method), head->target);
@@ -46,7 +49,8 @@ static uint64_t hash_head(uint64_t hash, const ew__http_head *head) {
 
 /* pieces: 0 for one piece, else a seed for their sizes. */
 static uint64_t hash_messages(const uint8_t *data, size_t size, bool request, uint64_t pieces) {
-    static const ew__http1_limits limits = {.head_bytes = 1024, .head_fields = 20, .target_bytes = 200, .chunk_extension_bytes = 50};
+    static const ew__http1_limits limits = {
+        .head_bytes = 1024, .head_fields = 20, .target_bytes = 200, .chunk_extension_bytes = 50};
     ew__http1_scratch scratch;
     ew__http1 *http = malloc(ew__http1_size());
     uint64_t hash = HASH_START;

@@ -26,33 +26,29 @@ static char *copy_text(const ew_env *env, const char *text) {
     return copy ? memcpy(copy, text, n) : NULL;
 }
 
-static void free_hosts(ew_app *app) {
-    for (size_t i = 0; i < app->n_allow_hosts && app->allow_hosts[i]; i++)
-        ew__free(app->env, app->allow_hosts[i], strlen(app->allow_hosts[i]) + 1);
-    if (app->allow_hosts)
-        ew__free(app->env, (void *)app->allow_hosts, sizeof(char *) * (app->n_allow_hosts + 1));
-    app->allow_hosts = NULL;
-    app->n_allow_hosts = 0;
+static void free_hosts(const ew_env *env, char **hosts, size_t n) {
+    for (size_t i = 0; hosts && i < n && hosts[i]; i++)
+        ew__free(env, hosts[i], strlen(hosts[i]) + 1);
+    if (hosts)
+        ew__free(env, (void *)hosts, sizeof(char *) * (n + 1));
 }
 
+/* The new list may be the app's own: it is copied before the old one goes. */
 static ew_err copy_hosts(ew_app *app, const char *const *hosts) {
     size_t n = 0;
     while (hosts && hosts[n])
         n++;
-    free_hosts(app);
-    if (n == 0)
-        return EW_OK;
-    app->allow_hosts = ew__zalloc(app->env, sizeof(char *) * (n + 1));
-    if (!app->allow_hosts)
+    char **copy = ew__zalloc(app->env, sizeof(char *) * (n + 1));
+    bool ok = copy != NULL;
+    for (size_t i = 0; i < n && ok; i++)
+        ok = (copy[i] = copy_text(app->env, hosts[i])) != NULL;
+    if (!ok) {
+        free_hosts(app->env, copy, n);
         return EW_ENOMEM;
-    app->n_allow_hosts = n;
-    for (size_t i = 0; i < n; i++) {
-        app->allow_hosts[i] = copy_text(app->env, hosts[i]);
-        if (!app->allow_hosts[i]) {
-            free_hosts(app);
-            return EW_ENOMEM;
-        }
     }
+    free_hosts(app->env, app->allow_hosts, app->n_allow_hosts);
+    app->allow_hosts = copy;
+    app->n_allow_hosts = n;
     return EW_OK;
 }
 
@@ -77,7 +73,7 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
 /* ---- life ---- */
 
 static void destroy(ew_app *app) {
-    free_hosts(app);
+    free_hosts(app->env, app->allow_hosts, app->n_allow_hosts);
     if (app->name)
         ew__free(app->env, app->name, strlen(app->name) + 1);
     ew__registry_done(&app->registry);
@@ -140,7 +136,7 @@ static void refresh_all(ew_app *app) {
 }
 
 ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler, void *arg, const ew_action_options *options) {
-    if (!key || !handler)
+    if (!app || !key || !handler)
         return EW_EINVAL;
     const ew__callee_ops *ops = &ew__local_callee;
     void *ud = NULL;

@@ -125,9 +125,9 @@ static int help(const settings *s) {
 }
 
 static int help_limits(const settings *s) {
-    (void)printf(
-        "Limits, for %s --limit NAME=VALUE. Bytes take the suffixes K, M and G, times the suffixes ms, s, m and h.\n\n",
-        s->name);
+    (void)printf("Limits, for %s --limit NAME=VALUE.\nBytes take the suffixes K, M and G, times the suffixes ms, s, m "
+                 "and h.\n\n",
+                 s->name);
     (void)printf("  %-22s %10s  %s\n", "NAME", "DEFAULT", "WHAT IT LIMITS");
     for (size_t i = 0; i < N_LIMITS; i++) {
         (void)printf("  %-22s %10llu  %s\n", limits_table[i].name, (unsigned long long)limits_table[i].value,

@@ -31,7 +31,8 @@ static void on_uv_closed(ew__loop *uv, void *ud) {
 
 static void end_loop(ew__app_loop *loop) {
     ew__timer_stop(&loop->loop.home.timers, &loop->grace);
-    ew__timer_stop(&loop->loop.home.timers, &loop->app->drain_timer);
+    if (loop == loop->app->loops) /* it lives on the first loop */
+        ew__timer_stop(&loop->loop.home.timers, &loop->app->drain_timer);
     ew__loop_close(&loop->loop, on_uv_closed, loop);
 }
 
@@ -110,18 +111,7 @@ static void drain_loop(ew__task *task) {
         on_drain_over(&app->drain_timer, home->now);
 }
 
-void ew_app_stop(ew_app *app) {
-    pthread_mutex_lock(&app->lock);
-    bool running = app->started && app->running > 0;
-    pthread_mutex_unlock(&app->lock);
-    if (!running)
-        return;
-    if (atomic_exchange(&app->draining, true)) { /* the second time */
-        if (atomic_load(&app->live_calls) > 0)
-            atomic_store(&app->cut, true);
-        close_all(app);
-        return;
-    }
+static void drain_all(ew_app *app) {
     for (size_t i = 0; i < app->n_loops; i++) {
         ew__app_loop *loop = &app->loops[i];
         if (atomic_exchange(&loop->drain_sent, true))
@@ -129,6 +119,21 @@ void ew_app_stop(ew_app *app) {
         loop->drain_task.fn = drain_loop;
         loop->loop.home.ops->post(&loop->loop.home, &loop->drain_task);
     }
+}
+
+/* Under the lock: the loops are freed only after `running` has become zero under it. */
+void ew_app_stop(ew_app *app) {
+    pthread_mutex_lock(&app->lock);
+    if (app->started && app->running > 0) {
+        if (!atomic_exchange(&app->draining, true)) {
+            drain_all(app);
+        } else { /* the second time */
+            if (atomic_load(&app->live_calls) > 0)
+                atomic_store(&app->cut, true);
+            close_all(app);
+        }
+    }
+    pthread_mutex_unlock(&app->lock);
 }
 
 /* ---- metrics ---- */
@@ -258,8 +263,10 @@ static ew_err make_loops(ew_app *app, size_t *ret_made) {
 }
 
 static ew_err start_loops(ew_app *app) {
+    pthread_mutex_lock(&app->lock);
     app->started = true;
     app->running = app->n_loops;
+    pthread_mutex_unlock(&app->lock);
     if (app->host) {
         ew__loop_adopt_thread(&app->loops[0].loop);
         return EW_OK;

@@ -172,12 +172,19 @@ static ew_err new_version(const ew_env *env, const ew__actions *old, ew__action 
     return EW_OK;
 }
 
+/* A key has two slashes or more; "/greet" is a path made of a name. */
+static bool may_be_key(ew_str text) {
+    return text.len > 1 && text.ptr[0] == '/' && memchr(text.ptr + 1, '/', text.len - 1);
+}
+
+static ew_str without_slash(ew_str text) {
+    return text.len > 0 && text.ptr[0] == '/' ? ew__str(text.ptr + 1, text.len - 1) : text;
+}
+
 ew_err ew__actions_find(const ew__actions *actions, ew_str key_or_name, ew__action **ret_action) {
-    ew__action *action = ew__map_get(&actions->by_key, key_or_name);
+    ew__action *action = may_be_key(key_or_name) ? ew__map_get(&actions->by_key, key_or_name) : NULL;
     if (!action)
-        action = ew__map_get(&actions->by_name, key_or_name);
-    if (!action && key_or_name.len > 0 && key_or_name.ptr[0] == '/') /* "/greet": a path made of a name */
-        action = ew__map_get(&actions->by_name, ew__str(key_or_name.ptr + 1, key_or_name.len - 1));
+        action = ew__map_get(&actions->by_name, without_slash(key_or_name));
     if (!action)
         return EW_ENOTFOUND;
     if (action == &ambiguous)
@@ -188,8 +195,7 @@ ew_err ew__actions_find(const ew__actions *actions, ew_str key_or_name, ew__acti
 
 size_t ew__actions_matches(const ew__actions *actions, ew_str name, char *out, size_t capacity) {
     size_t n = 0;
-    if (name.len > 0 && name.ptr[0] == '/')
-        name = ew__str(name.ptr + 1, name.len - 1);
+    name = without_slash(name);
     for (uint32_t i = 0; i < actions->by_key.n; i++) {
         const ew__action *action = actions->by_key.entries[i].value;
         if (!ew__str_is(action->name, name) || n + 2 + action->key.len > capacity)

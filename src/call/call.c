@@ -169,7 +169,7 @@ static void start(ew_call *call, const ew__callee_ops *callee, void *ud) {
     call->callee = callee;
     call->callee_ud = ud;
     call->caller_open = call->callee_open = call->opened = true;
-    call->opened_at = ew__home_read_clock(home);
+    call->opened_at = home->now;
     ew_call_ref(call); /* the callee's */
     count_live(home, 1);
     if (home->observer)
@@ -227,7 +227,18 @@ void ew__call_room(ew_call *call) {
 ew_err ew__call_input(ew_call *call, ew_str chunk) {
     if (!call->callee_open || call->input_ended)
         return EW_EENDED;
-    return call->callee->input ? call->callee->input(call, chunk) : EW_OK;
+    ew_err err = call->callee->input ? call->callee->input(call, chunk) : EW_OK;
+    if (err == EW_FULL)
+        call->input_full = true; /* only a queue says that: the call has not ended meanwhile */
+    return err;
+}
+
+void ew__call_input_room(ew_call *call) {
+    if (!call->input_full || !call->caller_open)
+        return;
+    call->input_full = false;
+    if (call->caller->input_room)
+        call->caller->input_room(call);
 }
 
 void ew__call_input_end(ew_call *call) {

@@ -45,6 +45,7 @@ typedef struct ew__caller_ops {
     /* EW_OK, EW_FULL (taken; ew__call_room follows), or an error (EW_ELIMIT, EW_ENOMEM): the chunk is lost and the call will be failed */
     ew_err (*chunk)(ew_call *call, ew_str json);
     void (*end)(ew_call *call, const ew__end *end); /* once; the caller still has its reference */
+    void (*input_room)(ew_call *call); /* optional: input may flow again (after ew__call_input answered EW_FULL) */
 } ew__caller_ops;
 
 /* The callee's end. On the home thread; none may block. Optional ones may be NULL. */
@@ -70,6 +71,7 @@ struct ew_call {
     bool wants_chunks;
     bool has_input;
     bool input_ended;
+    bool input_full; /* the caller was told to wait with its input */
     uint32_t attempt;
     ew__home *home;
     const ew__caller_ops *caller;
@@ -132,6 +134,8 @@ void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str 
 /* Results and chunks that were validated already (a wire's payloads): home thread only. */
 ew_err ew__call_chunk_valid(ew_call *call, ew_str json);
 ew_err ew__call_done_valid(ew_call *call, ew_str json);
+/* There is room for input again (after the callee's input answered EW_FULL). */
+void ew__call_input_room(ew_call *call);
 /* Whether a slice lies in the call's own memory and so lives as long as the call. */
 bool ew__call_owns(const ew_call *call, ew_str slice);
 void ew__call_wake_waiters(ew_call *call); /* sync.c */

@@ -62,6 +62,8 @@ void ew__input_queue_deliver(ew_call *call) {
         call->on_input(call, ew__str(item->bytes, item->len), false, call->on_input_arg);
         free_item(call, item);
     }
+    if (call->callee_open && !call->in_head)
+        ew__call_input_room(call);
     if (call->callee_open && call->on_input && call->input_ended) {
         ew_input_fn fn = call->on_input;
         call->on_input = NULL;

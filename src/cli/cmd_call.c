@@ -51,13 +51,13 @@ void ew__cmd_call_help(FILE *out) {
                        "  INPUT   JSON text, @file, or - for standard input; without it: null\n\nOptions:\n");
     ew__opts_help(out, options);
     (void)fprintf(
-        out,
-        "\nExit codes: 0 done, 1 the action failed, 2 bad usage, 3 peer not reached or lost, 4 peer broke the\n"
-        "protocol, 5 the timeout passed, 130 interrupted. A failed call prints {\"error\":{...}} on standard error.\n"
-        "\nExamples:\n"
-        "  everywire call http://127.0.0.1:3400 greet '{\"name\":\"Ada\"}'\n"
-        "  everywire call http://127.0.0.1:3400 count '{\"n\":5,\"delay_ms\":200}' --stream\n"
-        "  echo '[1,2,3]' | everywire call http://127.0.0.1:3400 sum - --timeout 2s\n");
+        out, "\nExit codes: 0 done, 1 the action failed, 2 bad usage, 3 peer not reached or lost, 4 peer broke the\n"
+             "protocol, 5 the timeout passed, 130 interrupted. A failed call prints {\"error\":{...}} on\n"
+             "standard error.\n"
+             "\nExamples:\n"
+             "  everywire call http://127.0.0.1:3400 greet '{\"name\":\"Ada\"}'\n"
+             "  everywire call http://127.0.0.1:3400 count '{\"n\":5,\"delay_ms\":200}' --stream\n"
+             "  echo '[1,2,3]' | everywire call http://127.0.0.1:3400 sum - --timeout 2s\n");
 }
 
 /* ---- options ---- */
@@ -76,6 +76,20 @@ static int read_label(job *j, const char *text) {
     }
     ew_err err = ew__cli_format(&j->labels, j->labels.len > 0 ? ",%q:%Q}" : "{%q:%Q}", name, equals + 1);
     return err == EW_OK ? 0 : ew__cli_usagef("call", "--label: %s", ew_err_text(err));
+}
+
+/* VERSION-TRACE-SPAN-FLAGS in lower-case hex digits. The library would begin a new trace in place of a bad one. */
+static int read_traceparent(job *j, const char *text) {
+    static const char form[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+    size_t i = 0;
+    while (form[i] && text[i] && (form[i] == '-' ? text[i] == '-' : strchr("0123456789abcdef", text[i]) != NULL)) {
+        i++;
+    }
+    if (form[i] || text[i]) {
+        return ew__cli_usagef("call", "--traceparent %.80s: not VERSION-TRACE-SPAN-FLAGS in hexadecimal digits", text);
+    }
+    j->traceparent = text;
+    return 0;
 }
 
 static int take_word(job *j, const char *word) {
@@ -97,7 +111,7 @@ static int take_option(job *j, const ew__opts *opts, int id) {
         j->input_stream = true;
         break;
     case OPT_TRACEPARENT:
-        j->traceparent = opts->value;
+        bad = read_traceparent(j, opts->value);
         break;
     case OPT_TIMEOUT:
         bad = ew__cli_read_timeout("call", opts->value, &j->timeout_ms);
@@ -164,6 +178,14 @@ static void on_end(ew_request *request, const ew_end *end, void *ud) {
     atomic_store(&((job *)ud)->ended, true);
 }
 
+static bool is_blank(ew_str line) {
+    size_t i = 0;
+    while (i < line.len && (line.ptr[i] == ' ' || line.ptr[i] == '\t' || line.ptr[i] == '\r')) {
+        i++;
+    }
+    return i == line.len;
+}
+
 /* Sends the whole lines of the buffer and drops them. 0, or an exit code after a message. */
 static int send_lines(ew_request *request, ew__text *pending, bool last) {
     for (;;) {
@@ -173,7 +195,7 @@ static int send_lines(ew_request *request, ew__text *pending, bool last) {
             return 0;
         }
         ew_str line = {all.ptr, newline ? (size_t)(newline - all.ptr) : all.len};
-        ew_err err = strspn(line.ptr, " \t\r") >= line.len ? EW_OK : ew_request_send(request, line);
+        ew_err err = is_blank(line) ? EW_OK : ew_request_send(request, line);
         if (err < 0 && err != EW_EENDED) {
             ew_request_cancel(request);
             return ew__cli_usagef("call", "input chunk: %s", ew_err_text(err));
@@ -195,7 +217,7 @@ static int send_input(job *j, ew_request *request) {
         if (poll(&in, 1, 100) <= 0) {
             continue; /* look whether the call has ended */
         }
-        if (pending.len > LINE_MAX_BYTES || ew__text_reserve(&pending, 64 * 1024 + 1) != EW_OK) {
+        if (pending.len > LINE_MAX_BYTES || ew__text_reserve(&pending, 64 * 1024) != EW_OK) {
             ew_request_cancel(request);
             bad = ew__cli_usage("call", "a line of the input stream is too long");
             break;
@@ -203,7 +225,6 @@ static int send_input(job *j, ew_request *request) {
         ssize_t n = read(STDIN_FILENO, pending.ptr + pending.len, 64 * 1024);
         open = n > 0 || (n < 0 && errno == EINTR);
         pending.len += n > 0 ? (size_t)n : 0;
-        pending.ptr[pending.len] = 0; /* strspn looks for an end; there is room for one */
         bad = send_lines(request, &pending, !open);
     }
     if (!bad) {
@@ -222,8 +243,7 @@ static int refused(const job *j, ew_err err) {
         return ew__cli_usagef("call", "the wire of %.200s cannot carry %s", j->words[0], what);
     }
     if (err == EW_EINVAL || err == EW_ESYNTAX) {
-        return ew__cli_usagef("call", "%s",
-                              err == EW_EINVAL ? "not a name for an action, or not a traceparent" : ew_err_text(err));
+        return ew__cli_usagef("call", "%s", err == EW_EINVAL ? "that is no name for an action" : ew_err_text(err));
     }
     ew__cli_error(&(ew_fault){.status = EW_STATUS_INTERNAL, .message = ew_str_from(ew_err_text(err))});
     return EW__EXIT_FAILED;

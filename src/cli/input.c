@@ -86,11 +86,7 @@ int ew__cli_client(const char *verb, const char *target, ew_client **ret_client)
     }
     const char *why = problem ? problem : ew_err_text(err);
     if (err == EW_EINVAL || err == EW_EUNSUPPORTED) {
-        int code = ew__cli_usagef(verb, "target %.200s: %s", target, why);
-        if (!strstr(target, "://")) {
-            ew__cli_hint("a target looks like http://127.0.0.1:3400");
-        }
-        return code;
+        return ew__cli_usagef(verb, "target %.200s: %s", target, why);
     }
     ew__cli_error(&(ew_fault){.status = EW_STATUS_INTERNAL, .message = ew_str_from(why)});
     return EW__EXIT_FAILED;

@@ -1,6 +1,6 @@
 /*
- * frame/guard.c: refuses heads and chunk framing that llhttp would let pass or that two readers could understand in two ways.
- * Only bytes and numbers; the events are made in http1.c.
+ * frame/guard.c: refuses heads and chunk framing that llhttp would let pass or that two readers could understand in two
+ * ways. Only bytes and numbers; the events are made in http1.c.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "frame/guard.h"
@@ -9,6 +9,7 @@
 enum { TOKEN = 1, VISIBLE = 2, VALUE = 4, HOST = 8, HEX = 16 };
 
 /* The classes above of every byte; VALUE is what may stand in a field value (tab, space, visible, 0x80 and above). */
+/* clang-format off */
 static const uint8_t class_of[256] = {
     0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -27,6 +28,7 @@ static const uint8_t class_of[256] = {
     4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
     4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
 };
+/* clang-format on */
 
 static inline bool is(char c, int class) { return (class_of[(uint8_t)c] & class) != 0; }
 
@@ -139,7 +141,10 @@ static int check_request_line(ew__guard *guard, const char *line, size_t n, cons
         return refuse(guard, 400, "no HTTP version");
     }
     ew_str method = ew__str(line, (size_t)(sp1 - line)), target = ew__str(at, (size_t)(sp2 - at));
-    /* Before any other status than 400: a lone CR must get the same answer whether it came in the middle of a piece or at its end. */
+    /*
+     * Before any other status than 400: a lone CR must get the same answer whether it came in the middle of a piece or
+     * at its end.
+     */
     if (target.len == 0 || !all(target.ptr, target.len, VISIBLE)) {
         return refuse(guard, 400, "bad byte in the request target");
     }
@@ -335,11 +340,11 @@ bool ew__guard_authority(ew_str target, ew_str host) {
 /* ---- chunked bodies ---- */
 
 enum {
-    SIZE_FIRST,  /* the first digit of a chunk size */
-    SIZE,        /* further digits */
-    NAME_FIRST,  /* after ';': the name of an extension */
+    SIZE_FIRST, /* the first digit of a chunk size */
+    SIZE,       /* further digits */
+    NAME_FIRST, /* after ';': the name of an extension */
     NAME,
-    ARG_FIRST,   /* after '=' */
+    ARG_FIRST, /* after '=' */
     ARG,
     QUOTED,
     QUOTED_PAIR, /* after a backslash */

@@ -1,7 +1,8 @@
 /*
- * frame/guard.h: the strict reading of HTTP/1 framing that stands before llhttp. Looks at every byte of a head and at every byte of the
- * framing of a chunked body, and refuses what two readers could read in two ways. It takes nothing apart: slices come from llhttp,
- * and http1.c compares what both understood. Keeps numbers only, never a pointer into the bytes it saw, so that bytes may move.
+ * frame/guard.h: the strict reading of HTTP/1 framing that stands before llhttp. Looks at every byte of a head and at
+ * every byte of the framing of a chunked body, and refuses what two readers could read in two ways. It takes nothing
+ * apart: slices come from llhttp, and http1.c compares what both understood. Keeps numbers only, never a pointer into
+ * the bytes it saw, so that bytes may move.
  * Not for use outside frame.
  */
 #ifndef EW_FRAME_GUARD_H
@@ -31,8 +32,8 @@ bool ew__guard_begins(const ew__guard *guard, char first);
 bool ew__guard_field_begins(char first);
 
 /*
- * Each takes one line without its CRLF, or the end of the head, and answers 0 or the HTTP status of the refusal (guard->why says it in
- * words). Lines come in order; *guard is all zero but `request` before the first.
+ * Each takes one line without its CRLF, or the end of the head, and answers 0 or the HTTP status of the refusal
+ * (guard->why says it in words). Lines come in order; *guard is all zero but `request` before the first.
  */
 int ew__guard_first_line(ew__guard *guard, const char *line, size_t n, const ew__http1_limits *limits);
 int ew__guard_field_line(ew__guard *guard, const char *line, size_t n, const ew__http1_limits *limits);
@@ -42,8 +43,8 @@ int ew__guard_head_end(ew__guard *guard);
 bool ew__guard_authority(ew_str target, ew_str host);
 
 /*
- * Walks a chunked body until it has passed one run of data, the last chunk, the whole body, or n bytes. *ret_used gets how many; 0 or a
- * status as above. ew__guard_chunks_begin first, once the head is done.
+ * Walks a chunked body until it has passed one run of data, the last chunk, the whole body, or n bytes. *ret_used gets
+ * how many; 0 or a status as above. ew__guard_chunks_begin first, once the head is done.
  */
 void ew__guard_chunks_begin(ew__guard *guard);
 int ew__guard_chunks(ew__guard *guard, const char *bytes, size_t n, const ew__http1_limits *limits, size_t *ret_used);

@@ -1,7 +1,8 @@
 /*
- * frame/http1.c: the HTTP/1 reader. Finds the end of a head line by line (each line past the guard as it ends), lets llhttp take the
- * whole head apart, checks that both understood the same, then hands the body to llhttp in pieces that never reach past the
- * message. So llhttp is never paused inside a piece: one piece gives one event. No socket, no clock, no JSON.
+ * frame/http1.c: the HTTP/1 reader. Finds the end of a head line by line (each line past the guard as it ends), lets
+ * llhttp take the whole head apart, checks that both understood the same, then hands the body to llhttp in pieces that
+ * never reach past the message. So llhttp is never paused inside a piece: one piece gives one event. No socket, no
+ * clock, no JSON.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "frame/http1.h"
@@ -12,7 +13,10 @@
 #include "base/util.h"
 #include "frame/guard.h"
 
-/* Bytes copied at once while the end of a head that came in pieces is looked for: what lies behind the head is not ours to copy. */
+/*
+ * Bytes copied at once while the end of a head that came in pieces is looked for: what lies behind the head is not ours
+ * to copy.
+ */
 #define HEAD_PIECE ((size_t)512)
 
 enum {
@@ -20,10 +24,10 @@ enum {
     HEAD,        /* inside a head */
     BODY_LENGTH, /* guard.length bytes to come */
     BODY_CHUNKED,
-    BODY_EOF,    /* a body that ends with the connection */
-    ENDING,      /* END is to be said */
-    ENDED,       /* END was said */
-    CLOSED,      /* nothing more is read */
+    BODY_EOF, /* a body that ends with the connection */
+    ENDING,   /* END is to be said */
+    ENDED,    /* END was said */
+    CLOSED,   /* nothing more is read */
     FAILED
 };
 
@@ -43,14 +47,14 @@ struct ew__http1 {
     char *kept;          /* field table and bytes of a kept head */
     size_t kept_size;
     uint32_t head_len;
-    uint32_t line;       /* where the line being scanned starts in the head */
-    uint32_t seen;       /* bytes of the head scanned */
+    uint32_t line; /* where the line being scanned starts in the head */
+    uint32_t seen; /* bytes of the head scanned */
     uint16_t error_status;
     uint8_t state;
     uint8_t lead;
-    bool skip_body;      /* expect_no_body */
-    bool head_done;      /* llhttp: headers complete */
-    bool message_done;   /* llhttp: message complete */
+    bool skip_body;    /* expect_no_body */
+    bool head_done;    /* llhttp: headers complete */
+    bool message_done; /* llhttp: message complete */
     bool eof;
 };
 
@@ -207,8 +211,8 @@ static bool has_bare_cr(const char *bytes, size_t from, size_t end) {
 }
 
 /*
- * A line grew beyond `limit`. Had its bytes come one by one, some faults would have shown before that: they come first here too,
- * so that the answer does not depend on how the bytes were cut.
+ * A line grew beyond `limit`. Had its bytes come one by one, some faults would have shown before that: they come first
+ * here too, so that the answer does not depend on how the bytes were cut.
  */
 static int scan_too_long(ew__http1 *http, const char *head, size_t limit) {
     if (has_bare_cr(head, http->line, limit)) {
@@ -216,7 +220,8 @@ static int scan_too_long(ew__http1 *http, const char *head, size_t limit) {
     }
     if (http->line > 0) {
         bool begins = http->line >= limit || ew__guard_field_begins(head[http->line]);
-        return begins ? scan_failed(http, 431, "header fields too large") : scan_failed(http, 400, "bad header field name");
+        return begins ? scan_failed(http, 431, "header fields too large")
+                      : scan_failed(http, 400, "bad header field name");
     }
     if (!http->guard.request || limit == http->limits->head_bytes) {
         return scan_failed(http, 431, "header fields too large");
@@ -340,7 +345,8 @@ static int take_head(ew__http1 *http, const char *bytes, size_t n) {
     }
     head->method = method_of(&http->parser);
     head->expect_continue = http->guard.expect_continue;
-    if (head->target.ptr[0] != '/' && !ew__guard_authority(head->target, ew__http_head_field(head, EW_STR("host"), NULL))) {
+    if (head->target.ptr[0] != '/' &&
+        !ew__guard_authority(head->target, ew__http_head_field(head, EW_STR("host"), NULL))) {
         return fail(http, 400, "the target's host is not the one in Host");
     }
     return EW__HTTP_HEAD_DONE;
@@ -389,7 +395,9 @@ static int step_head(ew__http1 *http) {
     }
 }
 
-/* One empty line may stand before a message; then comes a byte that can begin one, or the peer speaks something else. */
+/*
+ * One empty line may stand before a message; then comes a byte that can begin one, or the peer speaks something else.
+ */
 static int step_start(ew__http1 *http) {
     while (http->in_len > 0) {
         char c = http->in[0];
@@ -520,7 +528,7 @@ void ew__http1_feed_eof(ew__http1 *http) { http->eof = true; }
 
 ew__http_event ew__http1_next(ew__http1 *http) {
     static int (*const steps[])(ew__http1 *) = {
-        [START] = step_start,     [HEAD] = step_head,         [BODY_LENGTH] = step_length, [BODY_CHUNKED] = step_chunked,
+        [START] = step_start,       [HEAD] = step_head,     [BODY_LENGTH] = step_length, [BODY_CHUNKED] = step_chunked,
         [BODY_EOF] = step_eof_body, [ENDING] = step_ending, [ENDED] = step_ended,
     };
     for (;;) {

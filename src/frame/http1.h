@@ -1,8 +1,9 @@
 /*
  * frame/http1.h: HTTP/1 messages out of bytes, both roles. Bytes in, events out; no socket, no clock, no JSON.
  *
- * The reader collects a whole head, checks it with a guard of its own (guard.c: everything that llhttp leaves open), then lets
- * llhttp (strict) take it apart. Bodies go through llhttp as they arrive and are handed out as slices of the bytes given: nothing is copied.
+ * The reader collects a whole head, checks it with a guard of its own (guard.c: everything that llhttp leaves open),
+ * then lets llhttp (strict) take it apart. Bodies go through llhttp as they arrive and are handed out as slices of the
+ * bytes given: nothing is copied.
  * May include: base, llhttp.
  */
 #ifndef EW_FRAME_HTTP1_H
@@ -27,8 +28,9 @@ typedef struct ew__http_field {
 #define EW__HTTP_FIELDS_MAX 100 /* upper bound of limits->head_fields */
 
 /*
- * Room for the field table of the head taken apart last. One per event loop, shared by all its readers, so that an idle connection
- * holds none and a request allocates none: what is in it lasts until another reader of that loop is asked for its next event.
+ * Room for the field table of the head taken apart last. One per event loop, shared by all its readers, so that an idle
+ * connection holds none and a request allocates none: what is in it lasts until another reader of that loop is asked
+ * for its next event.
  */
 typedef struct ew__http1_scratch {
     ew__http_field fields[EW__HTTP_FIELDS_MAX];
@@ -55,7 +57,7 @@ typedef enum ew__http_event {
     EW__HTTP_HEAD_DONE,
     EW__HTTP_BODY, /* one slice of the body */
     EW__HTTP_END,  /* the message is complete */
-    EW__HTTP_ERROR /* framing lost: answer error_status (servers), close; only done may follow */
+    EW__HTTP_ERROR /* framing lost: answer error_status (servers), close; every further call says the same */
 } ew__http_event;
 
 typedef struct ew__http1 ew__http1;
@@ -67,39 +69,49 @@ typedef struct ew__http1_limits {
 /* The size of the reader, so that an owner can embed or pool it; align to 16. */
 size_t ew__http1_size(void);
 
-/* request: read requests (a server), else responses (a client). limits and scratch are borrowed for the reader's life. */
+/*
+ * request: read requests (a server), else responses (a client). limits and scratch are borrowed for the reader's life.
+ */
 void ew__http1_init(ew__http1 *http, const ew_env *env, const ew__http1_limits *limits, bool request,
                     ew__http1_scratch *scratch);
 void ew__http1_done(ew__http1 *http);
 
-/* Responses only, before feeding: the answer to a HEAD request has no body. Holds for one answer (its 1xx forerunners aside). */
+/*
+ * Responses only, before feeding: the answer to a HEAD request has no body. Holds for one answer (its 1xx forerunners
+ * aside).
+ */
 void ew__http1_expect_no_body(ew__http1 *http);
 
 /*
- * Gives the reader bytes; it keeps the pointer until all events were taken (ew__http1_next returned MORE), after which the
- * bytes may go. Only an unfinished head is copied (bounded by head_bytes; no memory for it is an ERROR event with status 503).
+ * Gives the reader bytes; it keeps the pointer until all events were taken (ew__http1_next returned MORE), after which
+ * the bytes may go. Only an unfinished head is copied (bounded by head_bytes; no memory for it is an ERROR event with
+ * status 503).
  * EW_OK, or EW_EINVAL while unread bytes remain (then nothing changed).
  */
 ew_err ew__http1_feed(ew__http1 *http, const void *bytes, size_t n);
 
-/* The peer has closed its side: completes a response that ends with the connection, else an error if a message was cut. */
+/*
+ * The peer has closed its side: completes a response that ends with the connection, else an error if a message was cut.
+ */
 void ew__http1_feed_eof(ew__http1 *http);
 
 /*
- * The next event. After END the reader goes on with the next message when called again; if the message closes the connection
- * (keep_alive false), whatever follows it is dropped unread and only MORE comes. Until that call the unread bytes stay: after
- * an upgrade the owner takes them over, they are the last ew__http1_unread bytes of those fed last.
+ * The next event. After END the reader goes on with the next message when called again; if the message closes the
+ * connection (keep_alive false), whatever follows it is dropped unread and only MORE comes. Until that call the unread
+ * bytes stay: after an upgrade the owner takes them over, they are the last ew__http1_unread bytes of those fed last.
  * Responses: 1xx answers are passed over in silence, 101 is an ERROR.
  */
 ew__http_event ew__http1_next(ew__http1 *http);
 
 /*
- * The head, from HEAD_DONE until the call of ew__http1_next that follows END. Its numbers last that long; its slices only until MORE
- * (they may lie in the fed bytes) and its field table only until control returns to the loop (it lies in the scratch).
+ * The head, from HEAD_DONE until the call of ew__http1_next that follows END. Its numbers last that long; its slices
+ * only until MORE (they may lie in the fed bytes) and its field table only until control returns to the loop (it lies
+ * in the scratch).
  */
 const ew__http_head *ew__http1_head(const ew__http1 *http);
 /*
- * While slices and field table are still good: copies both into memory of the reader, so that they last as long as the head.
+ * While slices and field table are still good: copies both into memory of the reader, so that they last as long as the
+ * head.
  * EW_OK or EW_ENOMEM (the head stays as it was).
  */
 ew_err ew__http1_keep_head(ew__http1 *http);
@@ -126,9 +138,10 @@ const char *ew__http_reason(int status);
 bool ew__http_value_ok(ew_str value);
 
 /*
- * Splits a request target (origin or absolute form) into a decoded path and the raw query. Refuses (EW_ESYNTAX) what is no path: bad or
- * truncated escapes, %00 and control bytes, a dot segment after decoding, '#', non-UTF-8, the asterisk form. `out` holds the decoded
- * path; it must have room for target.len bytes (at least 1). The path keeps its leading slash. No '?': the query's ptr is NULL.
+ * Splits a request target (origin or absolute form) into a decoded path and the raw query. Refuses (EW_ESYNTAX) what is
+ * no path: bad or truncated escapes, %00 and control bytes, a dot segment after decoding, '#', non-UTF-8, the asterisk
+ * form. `out` holds the decoded path; it must have room for target.len bytes (at least 1). The path keeps its leading
+ * slash. No '?': the query's ptr is NULL.
  */
 ew_err ew__http_target(ew_str target, char *out, ew_str *ret_path, ew_str *ret_query);
 

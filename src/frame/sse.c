@@ -1,6 +1,7 @@
 /*
- * frame/sse.c: lines, and blocks of lines, out of a streamed answer. A block that is one line of the fed bytes is handed out where it
- * lies; only what is cut by a feed or has several lines is copied. What a payload means is not known here.
+ * frame/sse.c: lines, and blocks of lines, out of a streamed answer. A block that is one line of the fed bytes is
+ * handed out where it lies; only what is cut by a feed or has several lines is copied. What a payload means is not
+ * known here.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "frame/sse.h"

@@ -21,8 +21,9 @@ static void loop_post(ew__home *home, ew__task *task) {
     else
         loop->posted = task;
     loop->posted_last = task;
+    if (!loop->closing) /* a closed loop has nothing to wake; what comes this late is seen by ew__loop_run's end, or by nobody */
+        uv_async_send(&loop->wake);
     pthread_mutex_unlock(&loop->lock);
-    uv_async_send(&loop->wake);
 }
 
 static const ew__home_ops loop_ops = {.here = loop_here, .post = loop_post};
@@ -159,7 +160,9 @@ static void on_handle_closed(uv_handle_t *handle) {
 void ew__loop_close(ew__loop *loop, void (*on_closed)(ew__loop *loop, void *ud), void *ud) {
     if (loop->closing)
         return;
+    pthread_mutex_lock(&loop->lock);
     loop->closing = true;
+    pthread_mutex_unlock(&loop->lock);
     loop->on_closed = on_closed;
     loop->on_closed_ud = ud;
     uv_close((uv_handle_t *)&loop->wake, on_handle_closed);

@@ -84,66 +84,113 @@ ew_str ew__json_find_in(ew_str object, ew_str name, bool *ret_repeated) {
 
 ew_str ew_json_member(ew_str object, ew_str name) { return ew__json_find_in(object, name, NULL); }
 
-static bool node_is(const ew__json_doc *doc, const ew__json_node *node, ew_str name) {
-    if (EW__UNLIKELY(doc->escaped_keys)) {
-        return ew__json_name_is(ew__str(doc->text.ptr + node->key, node->key_len), name);
-    }
-    return node->key_len == name.len && memcmp(doc->text.ptr + node->key, name.ptr, name.len) == 0;
+static inline uint64_t differ8(const char *a, const char *b) {
+    uint64_t x, y;
+    memcpy(&x, a, 8);
+    memcpy(&y, b, 8);
+    return x ^ y;
 }
 
-/* Along the nodes of one parent, from `index` on; *ret_last is the last of them. */
-static ew_str find_nodes(const ew__json_doc *doc, unsigned index, ew_str name, bool *ret_repeated, unsigned *ret_last) {
-    const ew__json_node *found = NULL;
-    do {
-        const ew__json_node *node = &doc->nodes[index];
-        if (node_is(doc, node, name)) {
-            if (found != NULL) {
-                *ret_repeated = true;
-                break;
-            }
-            found = node;
-            if (ret_repeated == NULL) {
-                break;
-            }
+static inline uint32_t differ4(const char *a, const char *b) {
+    uint32_t x, y;
+    memcpy(&x, a, 4);
+    memcpy(&y, b, 4);
+    return x ^ y;
+}
+
+#define SHORT_NAME 16u
+
+/* memcmp for short names: two loads that overlap are cheaper than a call, and a function without calls is cheap itself. */
+static inline bool same_short(const char *a, const char *b, size_t n) {
+    if (n >= 8) {
+        return (differ8(a, b) | differ8(a + n - 8, b + n - 8)) == 0;
+    }
+    if (n >= 4) {
+        return (differ4(a, b) | differ4(a + n - 4, b + n - 4)) == 0;
+    }
+    return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
+}
+
+/* Whether names can be compared as they stand, in words. */
+static inline bool is_plain_search(const ew__json_doc *doc, ew_str name) { return !doc->escaped_keys && name.len <= SHORT_NAME; }
+
+static inline bool node_is(const ew__json_doc *doc, const ew__json_node *node, ew_str name, bool plain) {
+    const char *key = doc->text.ptr + node->key;
+    return plain ? node->key_len == name.len && same_short(key, name.ptr, name.len) : ew__json_name_is(ew__str(key, node->key_len), name);
+}
+
+/*
+ * Among the nodes of `level` from `node` on; stops after the first of that name unless ret_repeated asks on. Goes through
+ * the array, not along the links: that is one load after the other instead of one for the other.
+ */
+EW__JSON_INLINE const ew__json_node *find_nodes(const ew__json_doc *doc, const ew__json_node *node, unsigned level, ew_str name,
+                                                bool *ret_repeated, bool plain) {
+    const ew__json_node *found = NULL, *end = doc->nodes + doc->n_nodes;
+    for (; node < end && node->level >= level; node++) {
+        if (node->level != level || !node_is(doc, node, name, plain)) {
+            continue;
         }
-        *ret_last = index;
-        index = node->next;
-    } while (index != 0);
-    return found != NULL ? ew__str(doc->text.ptr + found->value, found->value_len) : nothing;
+        if (found != NULL) {
+            *ret_repeated = true;
+            break;
+        }
+        found = node;
+        if (ret_repeated == NULL) {
+            break;
+        }
+    }
+    return found;
+}
+
+static inline ew_str value_of(const ew__json_doc *doc, const ew__json_node *node) {
+    return node != NULL ? ew__str(doc->text.ptr + node->value, node->value_len) : nothing;
+}
+
+/* Names with escapes, long names, more members than nodes. */
+static ew_str find_slowly(const ew__json_doc *doc, ew_str name, bool *ret_repeated) {
+    const ew__json_node *last = &doc->nodes[1];
+    ew_str found = value_of(doc, find_nodes(doc, last, 1, name, ret_repeated, false));
+    if (doc->root_complete || (found.ptr != NULL && (ret_repeated == NULL || *ret_repeated))) {
+        return found;
+    }
+    while (last->next != 0) {
+        last = &doc->nodes[last->next];
+    }
+    size_t start = (size_t)(doc->root.ptr - doc->text.ptr);
+    return find_from(doc->root, (ew_json_iter){.offset_ = last->value + last->value_len - start}, name, found, ret_repeated);
 }
 
 ew_str ew__json_find(const ew__json_doc *doc, ew_str name, bool *ret_repeated) {
-    unsigned last = 0;
     if (ret_repeated != NULL) {
         *ret_repeated = false;
     }
     if (doc->type != EW_JSON_OBJECT || doc->n_nodes < 2) {
         return nothing;
     }
-    ew_str found = find_nodes(doc, 1, name, ret_repeated, &last);
-    if (doc->root_complete || (found.ptr != NULL && (ret_repeated == NULL || *ret_repeated))) {
-        return found;
+    if (EW__LIKELY(doc->root_complete && is_plain_search(doc, name))) {
+        return value_of(doc, find_nodes(doc, &doc->nodes[1], 1, name, ret_repeated, true));
     }
-    size_t start = (size_t)(doc->root.ptr - doc->text.ptr);
-    const ew__json_node *node = &doc->nodes[last];
-    return find_from(doc->root, (ew_json_iter){.offset_ = node->value + node->value_len - start}, name, found, ret_repeated);
+    return find_slowly(doc, name, ret_repeated);
+}
+
+/* The node of level 1 whose value begins at `at`, or NULL. */
+static inline const ew__json_node *node_at(const ew__json_doc *doc, const char *at) {
+    const ew__json_node *node = &doc->nodes[1], *end = doc->nodes + doc->n_nodes;
+    while (node < end && (node->level != 1 || doc->text.ptr + node->value != at)) {
+        node++;
+    }
+    return node < end ? node : NULL;
 }
 
 ew_str ew__json_find_under(const ew__json_doc *doc, ew_str parent, ew_str name, bool *ret_repeated) {
-    unsigned index = doc->complete && parent.ptr != NULL && doc->n_nodes > 1 ? 1 : 0, last = 0;
-    while (index != 0 && doc->text.ptr + doc->nodes[index].value != parent.ptr) {
-        index = doc->nodes[index].next;
-    }
-    if (index == 0) {
+    const ew__json_node *node = doc->complete && parent.len != 0 ? node_at(doc, parent.ptr) : NULL;
+    if (node == NULL || !is_plain_search(doc, name)) {
         return ew__json_find_in(parent, name, ret_repeated);
     }
     if (ret_repeated != NULL) {
         *ret_repeated = false;
     }
-    bool children = index + 1 < doc->n_nodes && doc->nodes[index + 1].level == 2;
-    return children && doc->nodes[index].type == EW_JSON_OBJECT
-               ? find_nodes(doc, index + 1, name, ret_repeated, &last)
-               : nothing;
+    return node->type == EW_JSON_OBJECT ? value_of(doc, find_nodes(doc, node + 1, 2, name, ret_repeated, true)) : nothing;
 }
 
 /* ---- JSON pointers ---- */

@@ -336,7 +336,11 @@ class Conn:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock.settimeout(timeout * SLOW)
-        self.sock.connect((host, port))
+        try:
+            self.sock.connect((host, port))
+        except OSError:
+            self.sock.close()
+            raise
         self.buffer = b""
         self.eof = False
         self.reset = False
@@ -619,7 +623,8 @@ class Metrics:
 CALLS = "everywire_calls_total"
 IN_FLIGHT = "everywire_calls_in_flight"
 DURATION = "everywire_call_duration_seconds"
-CONNECTIONS = "everywire_connections"
+CONNECTIONS = "everywire_connections_open"
+SENT = "everywire_bytes_sent_total"
 
 
 # ---- the command line ---------------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import json
-import os
-import re
 import signal
 import socket
 import subprocess
@@ -343,13 +341,15 @@ class UnaryServers(Case):
         return respond
 
     def test_http_forms(self):
+        rest = b'\r\nContent-Length: 12\r\nContent-Type: application/json\r\n\r\n{"result":1}'
         for name, data in (
                 ("close-delimited", b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{"result":1}'),
                 ("HTTP/1.0", b'HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{"result":1}'),
-                ("chunked", b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\n{"res\r\n7\r\nult":1}\r\n0\r\nT: 1\r\n\r\n'),
-                ("100 first", b'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 12\r\nContent-Type: application/json\r\n\r\n{"result":1}'),
-                ("103 first", b'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 12\r\nContent-Type: application/json\r\n\r\n{"result":1}'),
-                ("no reason", b'HTTP/1.1 200 \r\nContent-Length: 12\r\nContent-Type: application/json\r\n\r\n{"result":1}'),
+                ("chunked", b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
+                            b'5;x=y\r\n{"res\r\n7\r\nult":1}\r\n0\r\nT: 1\r\n\r\n'),
+                ("100 first", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK" + rest),
+                ("103 first", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK" + rest),
+                ("no reason", b"HTTP/1.1 200 " + rest),
         ):
             with self.subTest(name):
                 self.done(self.ask(self.raw(data)), b"1\n")
@@ -519,13 +519,15 @@ class StreamServers(Case):
                 ("no blank line at the end", [b'data: {"message":1}\n\ndata: {"result":2}'], self.OK),
                 ("one newline at the end", [b'data: {"message":1}\n\ndata: {"result":2}\n'], self.OK),
                 ("CRLF", [b'data: {"message":1}\r\n\r\ndata: {"result":2}\r\n\r\n'], self.OK),
-                ("comments and fields", [b': hello\n\nevent: message\nid: 7\nretry: 100\ndata: {"message":1}\n\n:\n\n: keep\ndata: {"result":2}\n\n'], self.OK),
+                ("comments and fields", [b': hello\n\nevent: message\nid: 7\nretry: 100\ndata: {"message":1}\n\n',
+                                         b':\n\n: keep\ndata: {"result":2}\n\n'], self.OK),
                 ("a byte order mark", [b'\xef\xbb\xbfdata: {"message":1}\n\ndata: {"result":2}\n\n'], self.OK),
                 ("empty blocks", [b'\n\n\ndata: {"message":1}\n\n\n\n\ndata: {"result":2}\n\n'], self.OK),
                 ("blocks in small pieces", [bytes([b]) for b in b'data: {"message":1}\n\ndata: {"result":2}\n\n'], self.OK),
                 ("split UTF-8", [b'data: {"message":"\xf0\x9f', b'\x98\x80"}\n\ndata: {"result":"\xe2', b'\x82\xac"}\n\n'],
                  '{"chunk":"\U0001f600"}\n{"result":"€"}\n'.encode()),
                 ("a null result", [b'data: {"result":null}\n\n'], b'{"result":null}\n'),
+                ("express, undefined result", [b'data: {"message":1}\n\n', b"data: {}\n\n"], b'{"chunk":1}\n{"result":null}\n'),
                 ("a second result is nothing", [b'data: {"message":1}\n\ndata: {"result":2}\n\ndata: {"result":3}\n\n'], self.OK),
                 ("payloads as text", [b'data: {"message":12345678901234567890}\n\ndata: {"result":{"b":1e400,"a":1}}\n\n'],
                  b'{"chunk":12345678901234567890}\n{"result":{"b":1e400,"a":1}}\n'),
@@ -552,8 +554,8 @@ class StreamServers(Case):
 
     def test_failures(self):
         for name, pieces, status, message, out in (
-                ("express", [b'data: {"message":1}\n\n', b'error: {"error":{"message":"Internal Error","status":"INTERNAL"}}\n\n'], "INTERNAL", "Internal Error",
-                 b'{"chunk":1}\n'),
+                ("express", [b'data: {"message":1}\n\n', b'error: {"error":{"message":"Internal Error","status":"INTERNAL"}}\n\n'],
+                 "INTERNAL", "Internal Error", b'{"chunk":1}\n'),
                 ("go, python: data:", [b'data: {"message":1}\n\n', b'data: {"error":{"status":"NOT_FOUND","message":"gone"}}\n\n'], "NOT_FOUND", "gone",
                  b'{"chunk":1}\n'),
                 ("next: no envelope, END", [b'error: {"status":"ABORTED","message":"again"}\n\n', b"END"], "ABORTED", "again", b""),
@@ -641,7 +643,7 @@ class Help(Case):
                     self.assertIn(word, r.out.decode())
                 self.assertNotIn(b"\x1b", r.out)
                 self.assertTrue(r.out.endswith(b"\n"))
-                self.assertLessEqual(max(len(line) for line in r.lines()), 100)
+                self.assertLessEqual(max(len(line) for line in r.lines()), 120)
 
     def test_version(self):
         r = cli("--version")
@@ -796,6 +798,8 @@ class Drain(Case):
             return False
         except ConnectionRefusedError:
             return True
+        except ConnectionResetError:
+            return False  # it was in the queue when the listener closed
 
     def test_readyz_while_draining(self):
         s = self.start()
@@ -845,6 +849,19 @@ class Drain(Case):
         out, _ = p.communicate(timeout=10)
         self.assertEqual((p.returncode, out), (0, b'{"slept_ms":1000}\n'))
         self.assertEqual(s.wait(5), 0)
+
+    def test_drain_with_calls_on_several_loops(self):
+        for i in range(8):
+            s = self.start("--threads", "3")
+            conns = [s.connect() for _ in range(1 + i)]
+            for c in conns:
+                c.send(request("POST", "/flow/sleep", b'{"data":{"ms":150}}', port=s.port))
+            self.assertTrue(wait_until(lambda: s.metrics().total(support.IN_FLIGHT) == len(conns)))
+            s.signal()
+            for c in conns:
+                self.assertEqual(c.response().status, 200)
+                c.close()
+            self.assertEqual(s.wait(5), 0, s.stderr())
 
     def test_a_killed_server(self):
         s = self.start()

@@ -66,11 +66,10 @@ class Metrics(unittest.TestCase):
             self.assertTrue(name.startswith("everywire_"), name)
             if m.types[name] == "counter":
                 self.assertTrue(name.endswith("_total"), name)
-        for what, pattern in (("bytes in", r"(received|read|in).*bytes|bytes.*(received|read|in)"), ("bytes out", r"(sent|written|out).*bytes|bytes.*(sent|written|out)"),
-                              ("dropped events", r"dropped"), ("work after cancel", r"after_cancel")):
-            # by name, or by name and a label
-            names = ["%s %s" % (n, dict(ls)) for n, ls in m.samples]
-            self.assertTrue([n for n in names if re.search(pattern, n)], "%s: no metric like %s" % (what, pattern))
+        for name in ("everywire_bytes_received_total", support.SENT, "everywire_events_dropped_total",
+                     "everywire_work_after_cancel_milliseconds_total", "everywire_connections_accepted_total"):
+            self.assertIn(name, m.names())
+            self.assertEqual(m.types[name], "counter")
 
     def test_calls_by_action_wire_status(self):
         def count(**labels):
@@ -139,9 +138,11 @@ class Metrics(unittest.TestCase):
         before = counters()
         self.assertGreaterEqual(len(before), 2)
         server.call("/flow/echo", b'"' + b"x" * 100000 + b'"')
-        after = counters()
-        grown = [after[k] - before.get(k, 0) for k in after]
-        self.assertGreaterEqual(len([g for g in grown if 100000 <= g <= 110000]), 2, grown)
+
+        def both_grown():  # each loop tells its own figures, a little later
+            after = counters()
+            return len([k for k in after if 100000 <= after[k] - before.get(k, 0) <= 150000]) >= 2
+        self.assertTrue(wait_until(both_grown), (before, counters()))
 
     def test_connections(self):
         base = server.metrics().total(support.CONNECTIONS)
@@ -418,9 +419,10 @@ class Logs(unittest.TestCase):
                         self.assertNotRegex(value, r"[\x00-\x08\x0a-\x1f\x7f]", name)
                 r = s.call("/flow/fail", json.dumps({"status": "INTERNAL", "message": text}).encode())
                 self.assertEqual(r.json()["message"], text)
-                self.raw(s, b"POST /flow/echo HTTP/1.1\r\nHost: " + text.encode("utf-8", "surrogatepass") + b"\r\nContent-Length: 0\r\n\r\n")
-                self.raw(s, b"POST /flow/echo HTTP/1.1\r\nHost: localhost\r\nOrigin: " + text.encode("utf-8", "surrogatepass") + b"\r\nContent-Length: 0\r\n\r\n")
-                self.raw(s, text.encode("utf-8", "surrogatepass") + b" / HTTP/1.1\r\n\r\n")
+                octets = text.encode("utf-8", "surrogatepass")
+                self.raw(s, b"POST /flow/echo HTTP/1.1\r\nHost: " + octets + b"\r\nContent-Length: 0\r\n\r\n")
+                self.raw(s, b"POST /flow/echo HTTP/1.1\r\nHost: localhost\r\nOrigin: " + octets + b"\r\nContent-Length: 0\r\n\r\n")
+                self.raw(s, octets + b" / HTTP/1.1\r\n\r\n")
             text = s.stderr_bytes()
             bad = re.findall(rb"[\x00-\x08\x0b-\x1f\x7f]", text)
             self.assertEqual(bad, [], "raw control bytes in the log")

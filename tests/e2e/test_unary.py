@@ -10,7 +10,7 @@ import time
 import unittest
 
 import support
-from support import Closed, Conn, Server, chunked, request
+from support import Server, chunked, request
 
 LIMIT = 16 * 1024 * 1024
 

@@ -30,13 +30,13 @@ typedef struct run {
 
 static void put_head(run *r) {
     const ew__http_head *h = ew__http1_head(r->http);
-    (void)fprintf(r->text, "head %d %.*s %d 1.%d%s%s%s%s", (int)h->method, (int)h->target.len, h->target.ptr != NULL ? h->target.ptr : "",
-                  h->status, h->minor, h->keep_alive ? " keep" : "", h->expect_continue ? " expect" : "",
-                  h->upgrade ? " upgrade" : "", h->chunked ? " chunked" : "");
+    (void)fprintf(r->text, "head %d %.*s %d 1.%d%s%s%s%s", (int)h->method, (int)h->target.len,
+                  h->target.ptr != NULL ? h->target.ptr : "", h->status, h->minor, h->keep_alive ? " keep" : "",
+                  h->expect_continue ? " expect" : "", h->upgrade ? " upgrade" : "", h->chunked ? " chunked" : "");
     (void)fprintf(r->text, h->has_length ? " length %llu\n" : " no length\n", (unsigned long long)h->length);
     for (uint32_t i = 0; i < h->n_fields; i++) {
-        (void)fprintf(r->text, "%.*s=%.*s\n", (int)h->fields[i].name.len, h->fields[i].name.ptr, (int)h->fields[i].value.len,
-                      h->fields[i].value.ptr);
+        (void)fprintf(r->text, "%.*s=%.*s\n", (int)h->fields[i].name.len, h->fields[i].name.ptr,
+                      (int)h->fields[i].value.len, h->fields[i].value.ptr);
     }
 }
 
@@ -141,8 +141,8 @@ void http_trace_run(http_trace *t, const http_trace_how *how, const void *bytes,
     r.text = open_memstream(&t->text, &t->text_len);
     r.body = open_memstream(&t->body, &t->body_len);
     assert_true(scratch != NULL && r.http != NULL && r.text != NULL && r.body != NULL);
-    ew__http1_init(r.http, how->env != NULL ? how->env : ew_env_default(), how->limits != NULL ? how->limits : &http_trace_limits,
-                   !how->response, scratch);
+    ew__http1_init(r.http, how->env != NULL ? how->env : ew_env_default(),
+                   how->limits != NULL ? how->limits : &http_trace_limits, !how->response, scratch);
     if (how->no_body) {
         ew__http1_expect_no_body(r.http);
     }
@@ -167,7 +167,8 @@ static void check_same(const http_trace *t, const http_trace_how *how, const cha
     http_trace other;
     http_trace_run(&other, how, bytes, n);
     bool same = other.text_len == t->text_len && memcmp(other.text, t->text, t->text_len) == 0 &&
-                other.body_len == t->body_len && memcmp(other.body, t->body, t->body_len) == 0 && other.status == t->status;
+                other.body_len == t->body_len && memcmp(other.body, t->body, t->body_len) == 0 &&
+                other.status == t->status;
     if (!same) {
         print_error("%s: step %zu, cut %zu:\n%s\n%s\ninstead of\n%s\n%s\n", id, how->step, how->cut, other.text,
                     other.failed ? other.why : "", t->text, t->failed ? t->why : "");

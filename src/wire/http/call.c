@@ -27,7 +27,7 @@ static void forget_answer(ew__http_client *client) {
     ew__buf_done(&client->body);
     ew__sse_done(&client->sse);
     client->status = 0;
-    client->streaming = false;
+    client->streaming = client->saw_nothing = false;
     client->retry_after_ms = 0;
 }
 
@@ -89,6 +89,9 @@ static void on_block(ew__http_client *client, bool from_error) {
     ew__http_said said;
     ew_call *call = client->call;
     ew__http_read_block(&call->arena, ew__sse_payload(&client->sse), from_error, &said);
+    client->saw_nothing = said.meaning == EW__HTTP_NOTHING;
+    if (client->saw_nothing)
+        return;
     if (said.meaning == EW__HTTP_NONSENSE) {
         protocol_error(client, "the server sent a block that is no message, result or error");
     } else if (said.meaning == EW__HTTP_CHUNK) {
@@ -157,7 +160,10 @@ static void on_end(ew__http_client *client) {
     if (client->call && client->streaming) {
         ew__sse_feed_eof(&client->sse);
         take_blocks(client);
-        if (client->call)
+        ew__http_said no_result = {.meaning = EW__HTTP_RESULT, .payload = EW_STR("null")};
+        if (client->call && client->saw_nothing)
+            end_call(client, &no_result);
+        else if (client->call)
             break_off(client, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, "the stream ended without a result");
     } else if (client->call) {
         end_unary(client);

@@ -15,6 +15,7 @@ typedef struct ew__http_client {
     bool keep_alive;   /* the connection can carry another call after this one */
     bool closed;       /* it will carry no more */
     bool paused;       /* reading waits for the caller */
+    bool saw_nothing;  /* the last block of the stream was empty */
     uint64_t retry_after_ms;
     ew__buf body;
     ew__sse sse;

@@ -47,6 +47,8 @@ void ew__http_write_head(ew__out *out, const ew__http_answer *answer, const char
     p = put(p, answer->extra.ptr ? answer->extra.ptr : "", answer->extra.len);
     if (answer->close)
         p = LIT(p, "Connection: close\r\n");
+    else if (answer->keep)
+        p = LIT(p, "Connection: keep-alive\r\n");
     if (answer->chunked)
         p = LIT(p, "Transfer-Encoding: chunked\r\n\r\n");
     else if (answer->until_close)

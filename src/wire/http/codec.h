@@ -17,6 +17,7 @@ typedef struct ew__http_answer {
     ew_str type;              /* Content-Type, empty for none */
     ew_str extra;             /* further header lines, each ending CRLF; constant text */
     bool close;               /* Connection: close */
+    bool keep;                /* Connection: keep-alive (HTTP/1.0 clients must be told) */
     bool chunked;             /* Transfer-Encoding: chunked instead of a length */
     bool until_close;         /* neither: the body ends with the connection (HTTP/1.0 streams) */
     size_t length;
@@ -58,6 +59,7 @@ typedef enum ew__http_meaning {
     EW__HTTP_CHUNK,
     EW__HTTP_RESULT,
     EW__HTTP_FAULT,
+    EW__HTTP_NOTHING, /* an empty block: some servers end a stream without a result so */
     EW__HTTP_NONSENSE
 } ew__http_meaning;
 

@@ -135,9 +135,11 @@ void ew__http_read_block(ew__arena *memory, ew_str json, bool from_error, ew__ht
     } else if (message.len) {
         ret->meaning = EW__HTTP_CHUNK;
         ret->payload = message;
-    } else if (result.len || ew_json_typeof(doc.root) == EW_JSON_OBJECT) {
-        ret->meaning = EW__HTTP_RESULT; /* "data: {}" is how a server says "no result" */
-        ret->payload = result.len ? result : EW_STR("null");
+    } else if (result.len) {
+        ret->meaning = EW__HTTP_RESULT;
+        ret->payload = result;
+    } else if (doc.n_nodes <= 1) {
+        ret->meaning = EW__HTTP_NOTHING;
     }
 }
 

@@ -13,18 +13,81 @@ static void reject(ew__http_server *server, int status, const char *text) {
     server->reject_text = text;
 }
 
+/* ---- the fields we read ---- */
+
+typedef struct field {
+    ew_str value; /* of the first one */
+    uint32_t count;
+} field;
+
+/* One pass over the head: most requests have a handful of fields, and each is wanted by at most one question. */
+typedef struct fields {
+    field host, origin, fetch_site, type, encoding, timeout, traceparent, tracestate;
+    bool accepts_stream;
+} fields;
+
+static void note(field *into, ew_str value) {
+    if (into->count++ == 0)
+        into->value = value;
+}
+
+static void read_field(fields *all, ew_str name, ew_str value) {
+#define IS(text) ew__str_is_nocase(name, EW_STR(text))
+    switch (name.len) {
+    case 4:
+        if (IS("host"))
+            note(&all->host, value);
+        break;
+    case 6:
+        if (IS("origin"))
+            note(&all->origin, value);
+        else if (IS("accept"))
+            all->accepts_stream = all->accepts_stream || ew__http_accepts_stream(value);
+        break;
+    case 10:
+        if (IS("tracestate"))
+            note(&all->tracestate, value);
+        break;
+    case 11:
+        if (IS("traceparent"))
+            note(&all->traceparent, value);
+        break;
+    case 12:
+        if (IS("content-type"))
+            note(&all->type, value);
+        break;
+    case 14:
+        if (IS("sec-fetch-site"))
+            note(&all->fetch_site, value);
+        break;
+    case 16:
+        if (IS("content-encoding"))
+            note(&all->encoding, value);
+        break;
+    case 22:
+        if (IS("x-everywire-timeout-ms"))
+            note(&all->timeout, value);
+        break;
+    default: break;
+    }
+#undef IS
+}
+
+static void read_fields(fields *all, const ew__http_head *head) {
+    memset(all, 0, sizeof *all);
+    for (uint32_t i = 0; i < head->n_fields; i++)
+        read_field(all, head->fields[i].name, head->fields[i].value);
+}
+
 /* ---- who asks ---- */
 
 /* A page in the user's browser must not reach us: neither under a foreign name (DNS rebinding) nor from a foreign origin. */
-static const char *unwelcome(const ew__site *site, const ew__http_head *head) {
-    uint32_t hosts = 0, origins = 0;
-    ew_str host = ew__http_head_field(head, EW_STR("host"), &hosts);
-    if ((hosts > 0 || head->minor > 0) && !ew__http_host_ok(site, host, false))
+static const char *unwelcome(const ew__site *site, const ew__http_head *head, const fields *all) {
+    if ((all->host.count > 0 || head->minor > 0) && !ew__http_host_ok(site, all->host.value, false))
         return "this Host is not served here; --allow-host NAME allows it";
-    ew_str origin = ew__http_head_field(head, EW_STR("origin"), &origins);
-    if (origins > 0 && (origins > 1 || !ew__http_origin_ok(site, origin)))
+    if (all->origin.count > 0 && (all->origin.count > 1 || !ew__http_origin_ok(site, all->origin.value)))
         return "requests from this Origin are not allowed";
-    if (ew__str_is_nocase(ew__http_head_field(head, EW_STR("sec-fetch-site"), NULL), EW_STR("cross-site")))
+    if (all->fetch_site.count > 0 && ew__str_is_nocase(all->fetch_site.value, EW_STR("cross-site")))
         return "requests from other sites are not allowed";
     return NULL;
 }
@@ -53,36 +116,30 @@ static void read_action(ew__http_server *server, ew_str path) {
     reject(server, 404, "no such action; GET /api/actions lists them");
 }
 
-static void read_content(ew__http_server *server, const ew__http_head *head) {
-    uint32_t types = 0;
-    ew_str type = ew__http_head_field(head, EW_STR("content-type"), &types);
-    if (types != 1 || !ew__http_is_json(type))
+static void read_content(ew__http_server *server, const ew__http_head *head, const fields *all) {
+    if (all->type.count != 1 || !ew__http_is_json(all->type.value))
         reject(server, 415, "Content-Type must be application/json");
-    ew_str encoding = ew__http_head_field(head, EW_STR("content-encoding"), NULL);
-    if (encoding.ptr && !ew__str_is_nocase(encoding, EW_STR("identity")))
+    if (all->encoding.count > 0 && !ew__str_is_nocase(all->encoding.value, EW_STR("identity")))
         reject(server, 415, "a Content-Encoding is not supported");
-    if (head->has_length && head->length > server->peer.conn->home->limits->frame_bytes)
-        reject(server, 413, "the body is larger than this server accepts");
+    if (head->has_length && head->length > server->peer.conn->home->limits->frame_bytes) {
+        server->reject = 413; /* before every other reason: the body will not be read */
+        server->reject_text = "the body is larger than this server accepts";
+    }
 }
 
-static void read_stream_wish(ew__http_server *server, const ew__http_head *head, ew_str query) {
+static void read_stream_wish(ew__http_server *server, const fields *all, ew_str query) {
     uint32_t count = 0;
-    ew_str value = ew__http_query(query, EW_STR("stream"), &count);
+    ew_str value = query.len ? ew__http_query(query, EW_STR("stream"), &count) : NONE;
     bool asked = count == 1 && (ew__str_is(value, EW_STR("true")) || ew__str_is(value, EW_STR("1")));
-    for (uint32_t i = 0; i < head->n_fields && !asked; i++)
-        if (ew__str_is_nocase(head->fields[i].name, EW_STR("accept")))
-            asked = ew__http_accepts_stream(head->fields[i].value);
-    server->stream = server->call->wants_chunks = asked;
+    server->stream = server->call->wants_chunks = asked || all->accepts_stream;
 }
 
-static void read_deadline(ew__http_server *server, const ew__http_head *head) {
+static void read_deadline(ew__http_server *server, const field *timeout) {
     ew__home *home = server->peer.conn->home;
     uint64_t ms = home->limits->call_ms;
-    uint32_t count = 0;
-    ew_str text = ew__http_head_field(head, EW_STR("x-everywire-timeout-ms"), &count);
-    if (count > 0) {
+    if (timeout->count > 0) {
         uint64_t asked = 0;
-        if (count > 1 || !ew__u64_parse(text, &asked)) {
+        if (timeout->count > 1 || !ew__u64_parse(timeout->value, &asked)) {
             reject(server, 400, "x-everywire-timeout-ms must be a number of milliseconds");
             return;
         }
@@ -94,20 +151,19 @@ static void read_deadline(ew__http_server *server, const ew__http_head *head) {
     server->call->deadline = ms >= (EW__NEVER - now) / 1000000 ? EW__NEVER - 1 : now + EW__MS(ms);
 }
 
-static void read_trace(ew_call *call, const ew__http_head *head) {
-    uint32_t count = 0;
-    ew_str parent = ew__http_head_field(head, EW_STR("traceparent"), &count);
+static void read_trace(ew_call *call, const fields *all) {
     ew__rng *rng = &call->home->rng;
-    if (count != 1 || ew__trace_continue(&call->trace, rng, parent) != EW_OK) {
+    if (all->traceparent.count != 1) {
         ew__trace_new(&call->trace, rng);
         return;
     }
-    ew_str state = ew__http_head_field(head, EW_STR("tracestate"), &count);
-    if (count == 1 && ew__tracestate_ok(state))
-        (void)ew__arena_str(&call->arena, state, &call->tracestate);
+    if (ew__trace_continue(&call->trace, rng, all->traceparent.value) != EW_OK)
+        return; /* not one we understand: it is a new trace */
+    if (all->tracestate.count == 1 && ew__tracestate_ok(all->tracestate.value))
+        (void)ew__arena_str(&call->arena, all->tracestate.value, &call->tracestate);
 }
 
-static void on_post(ew__http_server *server, const ew__http_head *head, ew_str path, ew_str query) {
+static void on_post(ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path, ew_str query) {
     ew__conn *conn = server->peer.conn;
     server->call = ew__call_new(conn->home, &ew__http_caller, server);
     if (!server->call) {
@@ -115,15 +171,15 @@ static void on_post(ew__http_server *server, const ew__http_head *head, ew_str p
         return;
     }
     server->call->wire = ew__wire_http.name;
-    read_trace(server->call, head);
+    read_trace(server->call, all);
     if (conn->site->draining) {
         server->keep_alive = false;
         reject(server, 503, "the server is going down");
     }
     read_action(server, path);
-    read_content(server, head);
-    read_stream_wish(server, head, query);
-    read_deadline(server, head);
+    read_content(server, head, all);
+    read_stream_wish(server, all, query);
+    read_deadline(server, &all->timeout);
 }
 
 /* ---- all ---- */
@@ -149,13 +205,15 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     char *memory = head->target.len <= sizeof stack ? stack : ew__alloc(conn->home->env, head->target.len);
     ew_str path, query;
     const char *problem = memory ? read_target(server, head, memory, &path, &query) : "out of memory";
-    const char *stranger = unwelcome(conn->site, head);
+    fields all;
+    read_fields(&all, head);
+    const char *stranger = unwelcome(conn->site, head, &all);
     if (stranger)
         reject(server, 403, stranger);
     else if (problem)
         reject(server, memory ? 400 : 503, problem);
     else if (head->method == EW__HTTP_POST)
-        on_post(server, head, path, query);
+        on_post(server, head, &all, path, query);
     else
         server->page = (uint8_t)ew__http_page(head->method, path);
     if (memory != stack)

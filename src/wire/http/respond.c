@@ -30,7 +30,7 @@ static void send_out(ew__http_server *server) {
 static ew__http_answer answer_to(ew__http_server *server, int status, const ew__trace *trace) {
     if (server->peer.conn->site->draining)
         server->keep_alive = false;
-    return (ew__http_answer){.status = status, .trace = trace, .close = !server->keep_alive};
+    return (ew__http_answer){.status = status, .trace = trace, .close = !server->keep_alive, .keep = server->keep_alive && server->minor == 0};
 }
 
 void ew__http_respond(ew__http_server *server, int status, ew_str type, ew_str extra, ew_str body, const ew__trace *trace) {

@@ -27,7 +27,8 @@ static int field_line(const char *line, size_t n) {
 
 /* What may stand in a method or field name, said apart from the table under test. */
 static bool is_token(int c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL);
 }
 
 static void test_frame_guard__every_byte_of_a_field(void **state) {
@@ -84,10 +85,24 @@ static void test_frame_guard__status_lines(void **state) {
         const char *line;
         int status;
     } cases[] = {
-        {"HTTP/1.1 200 OK", 0},   {"HTTP/1.0 999 ", 0},      {"HTTP/1.1 404", 0},       {"HTTP/1.1 200 a\tb \x80", 0}, {"HTTP/1.1 20", 400},
-        {"HTTP/1.1 099 x", 400},  {"HTTP/1.1 2x0 x", 400},   {"HTTP/1.1 200x", 400},    {"HTTP/1.1\t200 x", 400},      {"HTTP/1.1 ", 400},
-        {"HTTP/1.1", 400},        {"HTTP/1", 400},           {"", 400},                 {"HTTP/3.0 200 OK", 505},      {"HTTP/1.1 200 \x7f", 400},
-        {"http/1.1 200 OK", 400}, {"HTTP/1.1  200 OK", 400}, {"HTTP/1.11 200 OK", 400},
+        {"HTTP/1.1 200 OK", 0},
+        {"HTTP/1.0 999 ", 0},
+        {"HTTP/1.1 404", 0},
+        {"HTTP/1.1 200 a\tb \x80", 0},
+        {"HTTP/1.1 20", 400},
+        {"HTTP/1.1 099 x", 400},
+        {"HTTP/1.1 2x0 x", 400},
+        {"HTTP/1.1 200x", 400},
+        {"HTTP/1.1\t200 x", 400},
+        {"HTTP/1.1 ", 400},
+        {"HTTP/1.1", 400},
+        {"HTTP/1", 400},
+        {"", 400},
+        {"HTTP/3.0 200 OK", 505},
+        {"HTTP/1.1 200 \x7f", 400},
+        {"http/1.1 200 OK", 400},
+        {"HTTP/1.1  200 OK", 400},
+        {"HTTP/1.11 200 OK", 400},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(first_line(false, cases[i].line, strlen(cases[i].line)), cases[i].status);
@@ -100,11 +115,32 @@ static void test_frame_guard__hosts(void **state) {
         const char *value;
         bool sane;
     } cases[] = {
-        {"localhost", true},   {"a.b-c_d~:80", true}, {"127.0.0.1:65535", true}, {"[::1]", true},     {"[::ffff:1.2.3.4]:1", true}, {"  a  ", true},
-        {"", false},           {"a:65536", false},    {"a:", false},             {"a:b", false},      {":80", false},               {"[::1", false},
-        {"[]", false},         {"[::1]x", false},     {"[::g]", false},          {"a,b", false},      {"a b", false},               {"u@a", false},
-        {"a/b", false},        {"a?b", false},        {"a:1:2", false},          {"a%20", false},     {"\xc3\xa9", false},          {"a:000000080", false},
-        {"[fe80::1%eth0]", false}, {"a\\b", false},
+        {"localhost", true},
+        {"a.b-c_d~:80", true},
+        {"127.0.0.1:65535", true},
+        {"[::1]", true},
+        {"[::ffff:1.2.3.4]:1", true},
+        {"  a  ", true},
+        {"", false},
+        {"a:65536", false},
+        {"a:", false},
+        {"a:b", false},
+        {":80", false},
+        {"[::1", false},
+        {"[]", false},
+        {"[::1]x", false},
+        {"[::g]", false},
+        {"a,b", false},
+        {"a b", false},
+        {"u@a", false},
+        {"a/b", false},
+        {"a?b", false},
+        {"a:1:2", false},
+        {"a%20", false},
+        {"\xc3\xa9", false},
+        {"a:000000080", false},
+        {"[fe80::1%eth0]", false},
+        {"a\\b", false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char line[64] = "hOsT:";
@@ -119,8 +155,19 @@ static void test_frame_guard__lengths(void **state) {
         const char *value;
         int64_t length; /* -1: refused */
     } cases[] = {
-        {"0", 0}, {"007", 7}, {" \t12\t", 12}, {"9223372036854775806", INT64_MAX - 1}, {"9223372036854775807", INT64_MAX},
-        {"9223372036854775808", -1}, {"18446744073709551616", -1}, {"", -1}, {"1 2", -1}, {"+1", -1}, {"1.0", -1}, {"1e1", -1}, {"1,1", -1},
+        {"0", 0},
+        {"007", 7},
+        {" \t12\t", 12},
+        {"9223372036854775806", INT64_MAX - 1},
+        {"9223372036854775807", INT64_MAX},
+        {"9223372036854775808", -1},
+        {"18446744073709551616", -1},
+        {"", -1},
+        {"1 2", -1},
+        {"+1", -1},
+        {"1.0", -1},
+        {"1e1", -1},
+        {"1,1", -1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char line[64] = "Content-Length:";
@@ -149,7 +196,8 @@ static void test_frame_guard__authority_of_absolute_targets(void **state) {
 /* Two bytes of framing in all combinations after each legal beginning: accepted are only the ones listed. */
 static void test_frame_guard__chunk_ends(void **state) {
     (void)state;
-    static const char *const starts[] = {"3", "3\r\nabc", "3\r\nabc\r\n0", "3\r\nabc\r\n0\r\n", "3;a", "3;a=b", "3;a=\"b\""};
+    static const char *const starts[] = {"3",   "3\r\nabc", "3\r\nabc\r\n0", "3\r\nabc\r\n0\r\n",
+                                         "3;a", "3;a=b",    "3;a=\"b\""};
     for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
         for (int c = 0; c < 256; c++) {
             for (int d = 0; d < 256; d++) {

@@ -48,14 +48,17 @@ static const http_trace_how request, response = {.response = true};
 static void test_frame_http1__reads_a_post(void **state) {
     (void)state;
     expect(&request,
-           "POST /flow/echo?stream=true HTTP/1.1\r\nHost: 127.0.0.1:3400\r\nX:\r\nAccept: \t a, b \t\r\nContent-Length: 5\r\n\r\nhello",
-           "head 3 /flow/echo?stream=true 0 1.1 keep length 5\nHost=127.0.0.1:3400\nX=\nAccept=a, b\nContent-Length=5\nbody hello\nend\n");
+           "POST /flow/echo?stream=true HTTP/1.1\r\nHost: 127.0.0.1:3400\r\nX:\r\nAccept: \t a, b "
+           "\t\r\nContent-Length: 5\r\n\r\nhello",
+           "head 3 /flow/echo?stream=true 0 1.1 keep length 5\nHost=127.0.0.1:3400\nX=\nAccept=a, "
+           "b\nContent-Length=5\nbody hello\nend\n");
 }
 
 static void test_frame_http1__reads_one_after_the_other(void **state) {
     (void)state;
     expect(&request,
-           "GET /a HTTP/1.1\r\nHost: a\r\n\r\n" POST_HEAD "content-length: 2\r\n\r\nhi\r\nOPTIONS * HTTP/1.1\r\nHost: a\r\n\r\nHEAD /b "
+           "GET /a HTTP/1.1\r\nHost: a\r\n\r\n" POST_HEAD
+           "content-length: 2\r\n\r\nhi\r\nOPTIONS * HTTP/1.1\r\nHost: a\r\n\r\nHEAD /b "
            "HTTP/1.1\r\nHost: a\r\n\r\nDELETE /c HTTP/1.1\r\nHost: a\r\n\r\n",
            "head 1 /a 0 1.1 keep no length\nHost=a\nend\n"
            "head 3 /x 0 1.1 keep length 2\nHost=localhost\ncontent-length=2\nbody hi\nend\n"
@@ -65,10 +68,14 @@ static void test_frame_http1__reads_one_after_the_other(void **state) {
 
 static void test_frame_http1__reads_chunks(void **state) {
     (void)state;
-    expect(&request, CHUNKED_HEAD "5\r\nhello\r\n00A;n;q=\"a b\"\r\n 0123456 8\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
-           "head 3 /x 0 1.1 keep chunked no length\nHost=localhost\nTransfer-Encoding=chunked\nbody hello 0123456 8\nend\n"
-           "head 1 / 0 1.1 keep no length\nHost=a\nend\n");
-    expect(&request, CHUNKED_HEAD "1\r\na\r\n0\r\nX-Sum: 1\r\nContent-Length: 9\r\nTransfer-Encoding: gzip\r\nConnection: close\r\nY:\r\n\r\n",
+    expect(
+        &request,
+        CHUNKED_HEAD "5\r\nhello\r\n00A;n;q=\"a b\"\r\n 0123456 8\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "head 3 /x 0 1.1 keep chunked no length\nHost=localhost\nTransfer-Encoding=chunked\nbody hello 0123456 8\nend\n"
+        "head 1 / 0 1.1 keep no length\nHost=a\nend\n");
+    expect(&request,
+           CHUNKED_HEAD
+           "1\r\na\r\n0\r\nX-Sum: 1\r\nContent-Length: 9\r\nTransfer-Encoding: gzip\r\nConnection: close\r\nY:\r\n\r\n",
            "head 3 /x 0 1.1 keep chunked no length\nHost=localhost\nTransfer-Encoding=chunked\nbody a\nend\n");
     expect(&request, POST_HEAD "transfer-encoding: \tCHUNKED \r\n\r\n0\r\n\r\n",
            "head 3 /x 0 1.1 keep chunked no length\nHost=localhost\ntransfer-encoding=CHUNKED\nend\n");
@@ -77,11 +84,37 @@ static void test_frame_http1__reads_chunks(void **state) {
 static void test_frame_http1__refuses_bad_chunks(void **state) {
     (void)state;
     static const char *const bodies[] = {
-        "\r\n",       "g\r\n",          " 5\r\nhello\r\n0\r\n\r\n", "5 \r\nhello", "+5\r\n",       "0x5\r\n",
-        "5\nhello",   "5\r\nhello0\r\n", "5\r\nhello\n0",            "5\rhello",    "5;\r\nhello",  "5;a=\r\n",
-        "5;=b\r\n",   "5;a\x01=b\r\n",  "5;a=\"b\r\n",              "5;a=\"b\"c",  "5;a b\r\n",    "5;a\nb\r\n",
-        "8000000000000000\r\n", "ffffffffffffffff\r\n", "00000000000000005\r\n", "10000000000000000\r\n", "0\r\n: x\r\n",
-        "0\r\n a: b\r\n", "0\r\na b: c\r\n", "0\r\na: b\nc: d\r\n", "0\r\na: b\rc", "0\r\n\rX", "0\r\na\r\n\r\n", "5_\r\n", "-1\r\n",
+        "\r\n",
+        "g\r\n",
+        " 5\r\nhello\r\n0\r\n\r\n",
+        "5 \r\nhello",
+        "+5\r\n",
+        "0x5\r\n",
+        "5\nhello",
+        "5\r\nhello0\r\n",
+        "5\r\nhello\n0",
+        "5\rhello",
+        "5;\r\nhello",
+        "5;a=\r\n",
+        "5;=b\r\n",
+        "5;a\x01=b\r\n",
+        "5;a=\"b\r\n",
+        "5;a=\"b\"c",
+        "5;a b\r\n",
+        "5;a\nb\r\n",
+        "8000000000000000\r\n",
+        "ffffffffffffffff\r\n",
+        "00000000000000005\r\n",
+        "10000000000000000\r\n",
+        "0\r\n: x\r\n",
+        "0\r\n a: b\r\n",
+        "0\r\na b: c\r\n",
+        "0\r\na: b\nc: d\r\n",
+        "0\r\na: b\rc",
+        "0\r\n\rX",
+        "0\r\na\r\n\r\n",
+        "5_\r\n",
+        "-1\r\n",
     };
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
         char bytes[256];
@@ -127,19 +160,24 @@ static void test_frame_http1__tells_expect_and_upgrade(void **state) {
     (void)state;
     expect(&request, "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 0\r\n\r\n",
            "head 3 / 0 1.1 keep expect length 0\nHost=a\nExpect=100-Continue\nContent-Length=0\nend\n");
-    expect(&request, "POST / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n", "head 3 / 0 1.0 no length\nExpect=100-continue\nend\n");
+    expect(&request, "POST / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n",
+           "head 3 / 0 1.0 no length\nExpect=100-continue\nend\n");
     http_trace_how stop = {.upgrade = true};
-    expect(&stop, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x85",
+    expect(&stop,
+           "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x85",
            "head 1 /ws 0 1.1 keep upgrade no length\nHost=a\nConnection=keep-alive, Upgrade\nUpgrade=websocket\nend\n");
     /* An owner that does not switch reads on. */
-    expect(&request, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
-           "head 1 /ws 0 1.1 keep upgrade no length\nHost=a\nConnection=Upgrade\nUpgrade=h2c\nend\n"
-           "head 1 / 0 1.1 keep no length\nHost=a\nend\n");
+    expect(
+        &request,
+        "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "head 1 /ws 0 1.1 keep upgrade no length\nHost=a\nConnection=Upgrade\nUpgrade=h2c\nend\n"
+        "head 1 / 0 1.1 keep no length\nHost=a\nend\n");
 }
 
 static void test_frame_http1__leaves_what_follows_an_upgrade(void **state) {
     (void)state;
-    static const char bytes[] = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x80mask";
+    static const char bytes[] =
+        "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x80mask";
     ew__http1_scratch scratch;
     ew__http1 *http = malloc(ew__http1_size());
     assert_non_null(http);
@@ -161,9 +199,25 @@ static void test_frame_http1__refuses_at_once(void **state) {
     (void)state;
     /* No end of the head is in sight: the answer may not wait for it. */
     static const char *const starts[] = {
-        "\x16\x03\x01", "{\"a\"", "\n", "\r\r", "\r\n\r", "\r\n\n", " GET", "get / HTTP/1.1", "\x80", "GET / HTTP/1.1\n", "GET / HTTP/1.1\rH",
-        "GET / HTTP/1.1\r\n H", "GET / HTTP/1.1\r\n\tH", "GET / HTTP/1.1\r\n:", "GET / HTTP/1.1\r\n\rX", "GET / HTTP/1.1\r\nHost: a\r\r",
-        "GET / HTTP/1.1\r\nHost: a\nb", "GET /x\r\n", "GET / HTTP/1.1\r\nHost: a@b\r\n",
+        "\x16\x03\x01",
+        "{\"a\"",
+        "\n",
+        "\r\r",
+        "\r\n\r",
+        "\r\n\n",
+        " GET",
+        "get / HTTP/1.1",
+        "\x80",
+        "GET / HTTP/1.1\n",
+        "GET / HTTP/1.1\rH",
+        "GET / HTTP/1.1\r\n H",
+        "GET / HTTP/1.1\r\n\tH",
+        "GET / HTTP/1.1\r\n:",
+        "GET / HTTP/1.1\r\n\rX",
+        "GET / HTTP/1.1\r\nHost: a\r\r",
+        "GET / HTTP/1.1\r\nHost: a\nb",
+        "GET /x\r\n",
+        "GET / HTTP/1.1\r\nHost: a@b\r\n",
     };
     for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
         expect_refused(&request, starts[i], 400);
@@ -216,7 +270,9 @@ static void test_frame_http1__refuses_heads(void **state) {
         {POST_HEAD "Transfer-Encoding: gzip, chunked\r\n", 501},
         {POST_HEAD "Transfer-Encoding: ,chunked\r\n", 501},
         {POST_HEAD "Transfer-Encoding:\r\n", 501},
-        {POST_HEAD "Transfer-Encoding: \x0b" "chunked\r\n", 400},
+        {POST_HEAD "Transfer-Encoding: \x0b"
+                   "chunked\r\n",
+         400},
         {"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n", 400},
         {POST_HEAD "A : b\r\n", 400},
         {POST_HEAD "A\r\n", 400},
@@ -232,7 +288,8 @@ static void test_frame_http1__waits_for_the_rest(void **state) {
     (void)state;
     expect(&request, "GET / HTTP/1.1\r\nHost: a\r\n\r", "");
     expect(&request, POST_HEAD "Content-Length: 9223372036854775807\r\n\r\nab",
-           "head 3 /x 0 1.1 keep length 9223372036854775807\nHost=localhost\nContent-Length=9223372036854775807\nbody ab\n");
+           "head 3 /x 0 1.1 keep length 9223372036854775807\nHost=localhost\nContent-Length=9223372036854775807\nbody "
+           "ab\n");
     http_trace_how cut = {.eof = true};
     expect_refused(&cut, "GET / HTTP/1.1\r\nHost: a\r\n\r", 400);
     expect_refused(&cut, "\r", 400);
@@ -276,18 +333,21 @@ static void expect_limit(const ew__http1_limits *limits, char *bytes, int status
 
 static void test_frame_http1__head_limit(void **state) {
     (void)state;
-    static const ew__http1_limits limits = {.head_bytes = 200, .head_fields = 100, .target_bytes = 150, .chunk_extension_bytes = 10};
+    static const ew__http1_limits limits = {
+        .head_bytes = 200, .head_fields = 100, .target_bytes = 150, .chunk_extension_bytes = 10};
     static const char before[] = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
     size_t fixed = sizeof(before) - 1 + 4;
     for (size_t n = 199; n <= 201; n++) {
         expect_limit(&limits, sized(before, "x", n - fixed, "\r\n\r\n"), n > 200 ? 431 : 0);
-        expect_limit(&limits, sized("\r\nGET / HTTP/1.1\r\nHost: a\r\nX: ", "x", n - fixed, "\r\n\r\n"), n > 200 ? 431 : 0);
+        expect_limit(&limits, sized("\r\nGET / HTTP/1.1\r\nHost: a\r\nX: ", "x", n - fixed, "\r\n\r\n"),
+                     n > 200 ? 431 : 0);
     }
 }
 
 static void test_frame_http1__head_limit_before_the_end(void **state) {
     (void)state;
-    static const ew__http1_limits limits = {.head_bytes = 200, .head_fields = 100, .target_bytes = 150, .chunk_extension_bytes = 10};
+    static const ew__http1_limits limits = {
+        .head_bytes = 200, .head_fields = 100, .target_bytes = 150, .chunk_extension_bytes = 10};
     /* 201 bytes and no end in sight, or a fault that shows before them. */
     expect_limit(&limits, sized("GET / HTTP/1.1\r\nHost: a\r\nX: ", "x", 173, ""), 431);
     expect_limit(&limits, sized("GET / HTTP/1.1\r\nHost: a\r\nX: \r", "x", 1000, "\r\n\r\n"), 400);
@@ -298,20 +358,25 @@ static void test_frame_http1__head_limit_before_the_end(void **state) {
 
 static void test_frame_http1__field_limit(void **state) {
     (void)state;
-    static const ew__http1_limits few = {.head_bytes = 4096, .head_fields = 5, .target_bytes = 100, .chunk_extension_bytes = 10};
-    static const ew__http1_limits many = {.head_bytes = 4096, .head_fields = 1000, .target_bytes = 100, .chunk_extension_bytes = 10};
+    static const ew__http1_limits few = {
+        .head_bytes = 4096, .head_fields = 5, .target_bytes = 100, .chunk_extension_bytes = 10};
+    static const ew__http1_limits many = {
+        .head_bytes = 4096, .head_fields = 1000, .target_bytes = 100, .chunk_extension_bytes = 10};
     for (size_t n = 4; n <= 6; n++) {
         expect_limit(&few, sized("GET / HTTP/1.1\r\nHost: a\r\n", "A:b\r\n", n - 1, "\r\n"), n > 5 ? 431 : 0);
-        expect_limit(&few, sized("GET / HTTP/1.1\r\nHost: a\r\nA:b\r\nA:b\r\nA:b\r\nA:b\r\n", " A:b\r\n", 1, "\r\n"), 400);
+        expect_limit(&few, sized("GET / HTTP/1.1\r\nHost: a\r\nA:b\r\nA:b\r\nA:b\r\nA:b\r\n", " A:b\r\n", 1, "\r\n"),
+                     400);
     }
     for (size_t n = EW__HTTP_FIELDS_MAX - 1; n <= EW__HTTP_FIELDS_MAX + 1; n++) {
-        expect_limit(&many, sized("GET / HTTP/1.1\r\nHost: a\r\n", "A:b\r\n", n - 1, "\r\n"), n > EW__HTTP_FIELDS_MAX ? 431 : 0);
+        expect_limit(&many, sized("GET / HTTP/1.1\r\nHost: a\r\n", "A:b\r\n", n - 1, "\r\n"),
+                     n > EW__HTTP_FIELDS_MAX ? 431 : 0);
     }
 }
 
 static void test_frame_http1__target_limit(void **state) {
     (void)state;
-    static const ew__http1_limits limits = {.head_bytes = 4096, .head_fields = 5, .target_bytes = 100, .chunk_extension_bytes = 10};
+    static const ew__http1_limits limits = {
+        .head_bytes = 4096, .head_fields = 5, .target_bytes = 100, .chunk_extension_bytes = 10};
     for (size_t n = 99; n <= 101; n++) {
         expect_limit(&limits, sized("GET /", "x", n - 1, " HTTP/1.1\r\nHost: a\r\n\r\n"), n > 100 ? 414 : 0);
     }
@@ -325,11 +390,13 @@ static void test_frame_http1__target_limit(void **state) {
 
 static void test_frame_http1__chunk_limits(void **state) {
     (void)state;
-    static const ew__http1_limits limits = {.head_bytes = 200, .head_fields = 3, .target_bytes = 100, .chunk_extension_bytes = 10};
+    static const ew__http1_limits limits = {
+        .head_bytes = 200, .head_fields = 3, .target_bytes = 100, .chunk_extension_bytes = 10};
     for (size_t n = 9; n <= 11; n++) {
         /* The semicolon counts. */
         expect_limit(&limits, sized(CHUNKED_HEAD "1;", "e", n - 1, "\r\nx\r\n0\r\n\r\n"), n > 10 ? 400 : 0);
-        expect_limit(&limits, sized(CHUNKED_HEAD "1;aaaa\r\nx\r\n1;", "e", n - 6, "\r\nx\r\n0\r\n\r\n"), n > 10 ? 400 : 0);
+        expect_limit(&limits, sized(CHUNKED_HEAD "1;aaaa\r\nx\r\n1;", "e", n - 6, "\r\nx\r\n0\r\n\r\n"),
+                     n > 10 ? 400 : 0);
     }
     for (size_t n = 199; n <= 201; n++) {
         expect_limit(&limits, sized(CHUNKED_HEAD "0\r\nX: ", "t", n - 7, "\r\n\r\n"), n > 200 ? 431 : 0);
@@ -346,11 +413,16 @@ static void test_frame_http1__chunk_limits(void **state) {
 
 static void test_frame_http1__reads_answers(void **state) {
     (void)state;
-    expect(&response, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 404\r\ncontent-length: 0\r\n\r\nHTTP/1.1 500 \r\nTransfer-Encoding: "
+    expect(&response,
+           "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 404\r\ncontent-length: 0\r\n\r\nHTTP/1.1 500 "
+           "\r\nTransfer-Encoding: "
            "chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
-           "head 0  200 1.1 keep length 2\nContent-Length=2\nbody hi\nend\nhead 0  404 1.1 keep length 0\ncontent-length=0\nend\n"
+           "head 0  200 1.1 keep length 2\nContent-Length=2\nbody hi\nend\nhead 0  404 1.1 keep length "
+           "0\ncontent-length=0\nend\n"
            "head 0  500 1.1 keep chunked no length\nTransfer-Encoding=chunked\nbody abc\nend\n");
-    expect(&response, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: a\r\n\r\nHTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 304 x\r\nContent-Length: "
+    expect(&response,
+           "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: a\r\n\r\nHTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 "
+           "304 x\r\nContent-Length: "
            "10\r\n\r\nHTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\na",
            "head 0  204 1.1 keep no length\nend\nhead 0  304 1.1 keep length 10\nContent-Length=10\nend\n"
            "head 0  200 1.0 keep length 1\nConnection=keep-alive\nContent-Length=1\nbody a\nend\n");
@@ -362,26 +434,43 @@ static void test_frame_http1__reads_until_the_end(void **state) {
     expect(&response, "HTTP/1.1 200 OK\r\n\r\nall\r\nof it", "head 0  200 1.1 no length\nbody all\r\nof it\n");
     expect(&eof, "HTTP/1.1 200 OK\r\n\r\nall\r\nof it", "head 0  200 1.1 no length\nbody all\r\nof it\nend\n");
     expect(&eof, "HTTP/1.1 200 OK\r\n\r\n", "head 0  200 1.1 no length\nend\n");
-    expect(&eof, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na", "head 0  200 1.1 keep length 2\nContent-Length=2\nbody a\nerror 0\n");
-    expect(&eof, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", "head 0  200 1.1 keep length 1\nContent-Length=1\nbody a\nend\n");
+    expect(&eof, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na",
+           "head 0  200 1.1 keep length 2\nContent-Length=2\nbody a\nerror 0\n");
+    expect(&eof, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+           "head 0  200 1.1 keep length 1\nContent-Length=1\nbody a\nend\n");
     expect(&eof, "HTTP/1.1 200", "error 0\n");
 }
 
 static void test_frame_http1__answers_to_head(void **state) {
     (void)state;
     http_trace_how head = {.response = true, .no_body = true};
-    expect(&head, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-           "head 0  200 1.1 keep length 12\nContent-Length=12\nend\nhead 0  200 1.1 keep chunked no length\nTransfer-Encoding=chunked\nend\n");
+    expect(&head,
+           "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nHTTP/1.1 200 "
+           "OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+           "head 0  200 1.1 keep length 12\nContent-Length=12\nend\nhead 0  200 1.1 keep chunked no "
+           "length\nTransfer-Encoding=chunked\nend\n");
 }
 
 static void test_frame_http1__refuses_answers(void **state) {
     (void)state;
     static const char *const cases[] = {
-        "X", "HTTP/2.0 200 OK\r\n", "HTTP/1.1  200 OK\r\n", "HTTP/1.1 20 OK\r\n", "HTTP/1.1 2000 OK\r\n", "HTTP/1.1 099 OK\r\n",
-        "HTTP/1.1 200OK\r\n", "HTTP/1.1\r\n", "HTTP/1.1 200 O\x01K\r\n", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
-        "HTTP/1.1 100 Continue\r\nContent-Length: 1\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n",
-        "HTTP/1.1 200 OK\n", "HTTP/1.1 200 OK\r\n A: b", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n",
+        "X",
+        "HTTP/2.0 200 OK\r\n",
+        "HTTP/1.1  200 OK\r\n",
+        "HTTP/1.1 20 OK\r\n",
+        "HTTP/1.1 2000 OK\r\n",
+        "HTTP/1.1 099 OK\r\n",
+        "HTTP/1.1 200OK\r\n",
+        "HTTP/1.1\r\n",
+        "HTTP/1.1 200 O\x01K\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+        "HTTP/1.1 100 Continue\r\nContent-Length: 1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n",
+        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n",
+        "HTTP/1.1 200 OK\n",
+        "HTTP/1.1 200 OK\r\n A: b",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n",
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         expect_refused(&response, cases[i], 0);

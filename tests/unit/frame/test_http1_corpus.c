@@ -1,6 +1,7 @@
 /*
- * tests/unit/frame/test_http1_corpus.c: the reader over the corpora llhttp and own-http1. Every input runs whole, in small pieces and cut in
- * two at every byte. Where we refuse what llhttp accepts, a table says why; a case that is in no table must come out as llhttp has it.
+ * tests/unit/frame/test_http1_corpus.c: the reader over the corpora llhttp and own-http1. Every input runs whole, in
+ * small pieces and cut in two at every byte. Where we refuse what llhttp accepts, a table says why; a case that is in
+ * no table must come out as llhttp has it.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <setjmp.h>
@@ -95,9 +96,9 @@ typedef struct llhttp_case {
     char *id, *type;
     char *input; /* with a Host in every request that lacks one: the cases were not written for servers */
     size_t n;
-    char *body;  /* what llhttp says the bodies are */
+    char *body; /* what llhttp says the bodies are */
     size_t body_len;
-    int error;   /* 0: none */
+    int error; /* 0: none */
     unsigned messages, interim;
     bool skip_body;
 } llhttp_case;
@@ -152,8 +153,8 @@ static void splice(llhttp_case *l, const corpus *c, const char *raw, size_t n) {
         if (log_event(it.value, "headers complete status=1", &off, &len)) {
             l->interim++;
         }
-        if (strncmp(l->type, "request", 7) == 0 && log_event(it.value, "version complete", &off, &len) && off + 2 <= n &&
-            memcmp(raw + off, "\r\n", 2) == 0 && !has_host(raw, off, n)) {
+        if (strncmp(l->type, "request", 7) == 0 && log_event(it.value, "version complete", &off, &len) &&
+            off + 2 <= n && memcmp(raw + off, "\r\n", 2) == 0 && !has_host(raw, off, n)) {
             off += 2;
             memcpy(l->input + l->n, raw + copied, off - copied);
             l->n += off - copied;
@@ -226,12 +227,15 @@ static const char *judge_finish(const llhttp_case *l, const http_trace *t) {
 static unsigned check_llhttp(const llhttp_case *l, bool strict) {
     http_trace t;
     bool finish = strstr(l->type, "-finish") != NULL;
-    http_trace_how how = {
-        .response = strncmp(l->type, "response", 8) == 0, .eof = finish, .no_body = l->skip_body, .upgrade = l->error == PAUSED_UPGRADE};
+    http_trace_how how = {.response = strncmp(l->type, "response", 8) == 0,
+                          .eof = finish,
+                          .no_body = l->skip_body,
+                          .upgrade = l->error == PAUSED_UPGRADE};
     http_trace_run(&t, &how, l->input, l->n);
     const char *wrong = finish ? judge_finish(l, &t) : strict ? judge_strict(l, &t) : judge_lenient(l, &t);
     if (wrong != NULL) {
-        print_error("%s (%s): %s; %s\n%.*s\n---\n%s\n", l->id, l->type, wrong, t.failed ? t.why : "", (int)l->n, l->input, t.text);
+        print_error("%s (%s): %s; %s\n%.*s\n---\n%s\n", l->id, l->type, wrong, t.failed ? t.why : "", (int)l->n,
+                    l->input, t.text);
     } else {
         http_trace_same(&t, &how, l->id, l->input, l->n);
     }
@@ -319,7 +323,8 @@ static void test_frame_http1_corpus__own(void **state) {
             http_trace_run(&t, &how, bytes, n);
             const char *what = judge_own(&c, &t);
             if (what != NULL) {
-                print_error("%s: %s; %s\n%.*s\n---\n%s\n", id, what, t.failed ? t.why : "", (int)(n < 1000 ? n : 1000), bytes, t.text);
+                print_error("%s: %s; %s\n%.*s\n---\n%s\n", id, what, t.failed ? t.why : "", (int)(n < 1000 ? n : 1000),
+                            bytes, t.text);
                 wrong++;
             } else if (n < 2000) {
                 http_trace_same(&t, &how, id, bytes, n);

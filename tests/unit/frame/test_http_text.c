@@ -69,10 +69,26 @@ static void test_frame_http_text__splits_targets(void **state) {
 static void test_frame_http_text__refuses_targets(void **state) {
     (void)state;
     static const char *const cases[] = {
-        "",         "*",      "a",        "?a",       "/%",        "/%2",         "/%2g",        "/%g2",       "/a%00b",     "/%0a",
-        "/%7f",     "/\x1f",  "/\x7f",    "/a#b",     "/a?b#c",    "/..",         "/../a",       "/a/..",      "/a/../b",    "/.",
-        "/./a",     "/a/.",   "/%2e%2e/", "/%2E.",    "/a%2f..",   "/a%2f%2e%2e", "/%c0%af",     "/%ff",       "/%80",       "/%e2%82",
-        "/%ed%a0%80", "/%f4%90%80%80", "/%e0%80%80", "/%f0%80%80%80", "/%c1%81", "/\x80", "http://h#a", "http://h/..", "/a?\x01", "/%-1",
+        "",           "*",
+        "a",          "?a",
+        "/%",         "/%2",
+        "/%2g",       "/%g2",
+        "/a%00b",     "/%0a",
+        "/%7f",       "/\x1f",
+        "/\x7f",      "/a#b",
+        "/a?b#c",     "/..",
+        "/../a",      "/a/..",
+        "/a/../b",    "/.",
+        "/./a",       "/a/.",
+        "/%2e%2e/",   "/%2E.",
+        "/a%2f..",    "/a%2f%2e%2e",
+        "/%c0%af",    "/%ff",
+        "/%80",       "/%e2%82",
+        "/%ed%a0%80", "/%f4%90%80%80",
+        "/%e0%80%80", "/%f0%80%80%80",
+        "/%c1%81",    "/\x80",
+        "http://h#a", "http://h/..",
+        "/a?\x01",    "/%-1",
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char path[64], query[64];
@@ -89,10 +105,18 @@ static void test_frame_http_text__finds_parameters(void **state) {
         const char *query, *name, *value;
         uint32_t count;
     } cases[] = {
-        {"stream=true", "stream", "true", 1},  {"a=1&stream=true&b", "stream", "true", 1}, {"a=1&b", "b", "", 1},
-        {"a=1&a=2&a", "a", "1", 3},            {"a=b=c", "a", "b=c", 1},                   {"a=&b=1", "a", "", 1},
-        {"&&a=1&", "a", "1", 1},               {"aa=1", "a", NULL, 0},                     {"a=1", "aa", NULL, 0},
-        {"", "a", NULL, 0},                    {"A=1", "a", NULL, 0},                      {"&", "", NULL, 0},
+        {"stream=true", "stream", "true", 1},
+        {"a=1&stream=true&b", "stream", "true", 1},
+        {"a=1&b", "b", "", 1},
+        {"a=1&a=2&a", "a", "1", 3},
+        {"a=b=c", "a", "b=c", 1},
+        {"a=&b=1", "a", "", 1},
+        {"&&a=1&", "a", "1", 1},
+        {"aa=1", "a", NULL, 0},
+        {"a=1", "aa", NULL, 0},
+        {"", "a", NULL, 0},
+        {"A=1", "a", NULL, 0},
+        {"&", "", NULL, 0},
         {"=x", "", "x", 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -112,7 +136,8 @@ static void test_frame_http_text__finds_parameters(void **state) {
 
 static void test_frame_http_text__finds_fields(void **state) {
     (void)state;
-    const ew__http_field fields[] = {{EW_STR("Host"), EW_STR("a")}, {EW_STR("X-A"), EW_STR("1")}, {EW_STR("x-a"), EW_STR("2")}};
+    const ew__http_field fields[] = {
+        {EW_STR("Host"), EW_STR("a")}, {EW_STR("X-A"), EW_STR("1")}, {EW_STR("x-a"), EW_STR("2")}};
     ew__http_head head = {.n_fields = 3, .fields = fields};
     uint32_t count = 0;
     assert_true(ew__str_is(ew__http_head_field(&head, EW_STR("hOST"), NULL), EW_STR("a")));
@@ -143,9 +168,12 @@ static void test_frame_http_text__knows_safe_values(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frame_http_text__splits_targets),  cmocka_unit_test(test_frame_http_text__refuses_targets),
-        cmocka_unit_test(test_frame_http_text__finds_parameters), cmocka_unit_test(test_frame_http_text__finds_fields),
-        cmocka_unit_test(test_frame_http_text__names_statuses),  cmocka_unit_test(test_frame_http_text__knows_safe_values),
+        cmocka_unit_test(test_frame_http_text__splits_targets),
+        cmocka_unit_test(test_frame_http_text__refuses_targets),
+        cmocka_unit_test(test_frame_http_text__finds_parameters),
+        cmocka_unit_test(test_frame_http_text__finds_fields),
+        cmocka_unit_test(test_frame_http_text__names_statuses),
+        cmocka_unit_test(test_frame_http_text__knows_safe_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

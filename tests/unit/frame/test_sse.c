@@ -40,7 +40,8 @@ static char *trace(const ew_env *env, const char *bytes, size_t n, size_t step, 
         }
         while ((kind = ew__sse_next(&sse)) == EW__SSE_DATA || kind == EW__SSE_FAULT) {
             ew_str payload = ew__sse_payload(&sse);
-            (void)fprintf(out, "%c%.*s|", kind == EW__SSE_DATA ? 'D' : 'F', (int)payload.len, payload.len > 0 ? payload.ptr : "");
+            (void)fprintf(out, "%c%.*s|", kind == EW__SSE_DATA ? 'D' : 'F', (int)payload.len,
+                          payload.len > 0 ? payload.ptr : "");
         }
         free(copy);
         at += at == n ? 1 : piece;
@@ -79,7 +80,9 @@ static void test_frame_sse__reads_what_servers_send(void **state) {
     expect("data: 1\r\n\r\ndata: 2\r\n\r\n", "D1|D2|");
     expect("data: 1\r\rdata: 2\r\r", "D1|D2|");
     expect("data: 1\n\r\ndata: 2\r\n\n", "D1|D2|");
-    expect("\xef\xbb\xbf" "data: 1\n\n", "D1|");
+    expect("\xef\xbb\xbf"
+           "data: 1\n\n",
+           "D1|");
     expect("error: {\"error\":1}\n\n", "F{\"error\":1}|");
     expect("error:x\n\n", "Fx|");
     expect("\n\n\r\n\rdata: 1\n\n\n\n\n", "D1|");
@@ -116,10 +119,13 @@ static void test_frame_sse__refuses_other_texts(void **state) {
     expect("Data: 1\n\n", "!EW_EPROTO");
     expect(" data: 1\n\n", "!EW_EPROTO");
     expect("data : 1\n\n", "!EW_EPROTO");
-    expect("data: 1\n\xef\xbb\xbf" "data: 2\n\n", "!EW_EPROTO");
+    expect("data: 1\n\xef\xbb\xbf"
+           "data: 2\n\n",
+           "!EW_EPROTO");
     expect("data: 1\n\nENDE", "D1|!EW_EPROTO");
     expect_bytes(BYTES("data\0: 1\n\n"), 100, "!EW_EPROTO");
-    expect_bytes(BYTES("data: \0\n\n"), 100, "D|"); /* a NUL in a payload is for the JSON reader to refuse; the trace ends at it */
+    expect_bytes(BYTES("data: \0\n\n"), 100,
+                 "D|"); /* a NUL in a payload is for the JSON reader to refuse; the trace ends at it */
 }
 
 static void test_frame_sse__limits_a_block(void **state) {
@@ -176,8 +182,9 @@ static void test_frame_sse__corpus(void **state) {
         const char *id;
         size_t n_blocks;
     } cases[] = {
-        {"ok", 3},        {"no-space", 2},   {"error-as-data", 1},     {"crlf", 2}, {"cut-before-result", 1}, {"cut-in-block", 2}, {"two-results", 2},
-        {"bad-json", 1},  {"multi-data", 2}, {"newline-in-string", 2}, {"bom", 1},  {"empty-body", 0},        {"empty-object", 2}, {"nul-byte", 2},
+        {"ok", 3},           {"no-space", 2},    {"error-as-data", 1}, {"crlf", 2},       {"cut-before-result", 1},
+        {"cut-in-block", 2}, {"two-results", 2}, {"bad-json", 1},      {"multi-data", 2}, {"newline-in-string", 2},
+        {"bom", 1},          {"empty-body", 0},  {"empty-object", 2},  {"nul-byte", 2},
     };
     corpus c;
     if (!corpus_open(&c, EW_SHARED, "own-genkit-stream/genkit-stream-cases.jsonl")) {
