@@ -51,7 +51,7 @@ static uint64_t hash_head(uint64_t hash, const ew__http_head *head) {
 static uint64_t hash_messages(const uint8_t *data, size_t size, bool request, uint64_t pieces) {
     static const ew__http1_limits limits = {
         .head_bytes = 1024, .head_fields = 20, .target_bytes = 200, .chunk_extension_bytes = 50};
-    ew__http1_scratch scratch;
+    ew__http1_scratch scratch = {0};
     ew__http1 *http = malloc(ew__http1_size());
     uint64_t hash = HASH_START;
     size_t at = 0;

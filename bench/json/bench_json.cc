@@ -31,7 +31,8 @@ std::string input_of(size_t size) {
     std::string s = "{\"text\":\"Describe a cat\",\"items\":[";
     char item[256];
     for (int k = 0; s.size() + 110 < size; k++) {
-        snprintf(item, sizeof item, "%s{\"name\":\"item-%06d\",\"score\":0.75,\"tags\":[\"alpha\",\"beta\"],\"ok\":true,\"count\":%d}",
+        snprintf(item, sizeof item,
+                 "%s{\"name\":\"item-%06d\",\"score\":0.75,\"tags\":[\"alpha\",\"beta\"],\"ok\":true,\"count\":%d}",
                  k > 0 ? "," : "", k, 1000 + k);
         s += item;
     }
@@ -56,7 +57,8 @@ std::string vector_of(size_t size) {
     uint64_t x = 88172645463325252u;
     while (s.size() + 24 < size) {
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        snprintf(number, sizeof number, "%s%.*f", s.size() > 1 ? "," : "", 4 + (int)(x % 9), (double)(int64_t)x / 9.3e18);
+        snprintf(number, sizeof number, "%s%.*f", s.size() > 1 ? "," : "", 4 + (int)(x % 9),
+                 (double)(int64_t)x / 9.3e18);
         s += number;
     }
     return s + "]";
@@ -66,7 +68,8 @@ std::string vector_of(size_t size) {
 std::string text_of(size_t size) {
     std::string s = "\"";
     for (int k = 0; s.size() + 140 < size; k++) {
-        s += k % 3 == 0 ? "Gr\u00f6\u00dfe und Ma\u00df, \u65e5\u672c\u8a9e\u306e\u6587\u7ae0\u3002\\n" : "The cat sat on the mat, and then it said \\\"no\\\".\\n";
+        s += k % 3 == 0 ? "Gr\u00f6\u00dfe und Ma\u00df, \u65e5\u672c\u8a9e\u306e\u6587\u7ae0\u3002\\n"
+                        : "The cat sat on the mat, and then it said \\\"no\\\".\\n";
     }
     return s + "\"";
 }
@@ -122,36 +125,43 @@ struct candidate {
 
 std::vector<candidate> candidates(simdjson::dom::parser &parser) {
     return {
-        {"everywire: validate, index, find", [](const std::string &s, const simdjson::padded_string &) {
+        {"everywire: validate, index, find",
+         [](const std::string &s, const simdjson::padded_string &) {
              ew__json_doc doc;
              must(ew__json_parse(&doc, slice(s)) == EW_OK);
              find_members(doc);
          }},
-        {"everywire: validate only", [](const std::string &s, const simdjson::padded_string &) {
+        {"everywire: validate only",
+         [](const std::string &s, const simdjson::padded_string &) {
              must(ew__json_validate(slice(s), nullptr) == EW_OK);
          }},
-        {"everywire, portable: validate, index, find", [](const std::string &s, const simdjson::padded_string &) {
+        {"everywire, portable: validate, index, find",
+         [](const std::string &s, const simdjson::padded_string &) {
              ew__json_doc doc;
              must(ew__json_parse_portable(&doc, slice(s)) == EW_OK);
              find_members(doc);
          }},
-        {"everywire: lookup in known text", [](const std::string &s, const simdjson::padded_string &) {
-             must(ew_json_get(slice(s), "/id").len > 0);
-         }},
-        {"simdjson DOM: parse", [&parser](const std::string &, const simdjson::padded_string &p) {
+        {"everywire: lookup in known text",
+         [](const std::string &s, const simdjson::padded_string &) { must(ew_json_get(slice(s), "/id").len > 0); }},
+        {"simdjson DOM: parse",
+         [&parser](const std::string &, const simdjson::padded_string &p) {
              simdjson::dom::element root;
              must(!parser.parse(p).get(root));
              sink = sink + 1;
          }},
-        {"simdjson DOM: parse, find", [&parser](const std::string &, const simdjson::padded_string &p) {
+        {"simdjson DOM: parse, find",
+         [&parser](const std::string &, const simdjson::padded_string &p) {
              simdjson::dom::element root, method, id, input;
-             must(!parser.parse(p).get(root) && !root["method"].get(method) && !root["id"].get(id) && !root["params"]["input"].get(input));
+             must(!parser.parse(p).get(root) && !root["method"].get(method) && !root["id"].get(id) &&
+                  !root["params"]["input"].get(input));
              sink = sink + 1;
          }},
-        {"jansson: load, find", [](const std::string &s, const simdjson::padded_string &) {
+        {"jansson: load, find",
+         [](const std::string &s, const simdjson::padded_string &) {
              json_error_t error;
              json_t *root = json_loadb(s.data(), s.size(), 0, &error);
-             must(root != nullptr && json_object_get(root, "method") != nullptr && json_object_get(root, "id") != nullptr &&
+             must(root != nullptr && json_object_get(root, "method") != nullptr &&
+                  json_object_get(root, "id") != nullptr &&
                   json_object_get(json_object_get(root, "params"), "input") != nullptr);
              json_decref(root);
          }},
@@ -199,7 +209,8 @@ void table(const std::vector<candidate> &cs, const char *what, const std::string
             }
         }
     }
-    printf("\n| %s, %zu bytes | MB/s (median) | ns | / simdjson DOM | / jansson |\n|---|---:|---:|---:|---:|\n", what, s.size());
+    printf("\n| %s, %zu bytes | MB/s (median) | ns | / simdjson DOM | / jansson |\n|---|---:|---:|---:|---:|\n", what,
+           s.size());
     for (size_t i = 0; i < cs.size(); i++) {
         double rate = median(rates[i]);
         printf("| %s | %.0f | %.0f | %.2f | %.1f |\n", cs[i].name, rate, static_cast<double>(s.size()) * 1000 / rate,

@@ -7,56 +7,15 @@
  */
 #include "frame/http1.h"
 
-#include <llhttp.h>
-
 #include "base/mem.h"
 #include "base/util.h"
-#include "frame/guard.h"
+#include "frame/http1_state.h"
 
 /*
  * Bytes copied at once while the end of a head that came in pieces is looked for: what lies behind the head is not ours
  * to copy.
  */
 #define HEAD_PIECE ((size_t)512)
-
-enum {
-    START,       /* between two messages */
-    HEAD,        /* inside a head */
-    BODY_LENGTH, /* guard.length bytes to come */
-    BODY_CHUNKED,
-    BODY_EOF, /* a body that ends with the connection */
-    ENDING,   /* END is to be said */
-    ENDED,    /* END was said */
-    CLOSED,   /* nothing more is read */
-    FAILED
-};
-
-enum { LEAD_NONE, LEAD_CR, LEAD_CRLF }; /* the empty line allowed before a message */
-
-struct ew__http1 {
-    llhttp_t parser;
-    ew__guard guard;
-    ew__http_head head;
-    const ew__http1_limits *limits;
-    ew__http1_scratch *scratch;
-    const char *in; /* fed, not yet looked at */
-    size_t in_len;
-    ew_str body;
-    const char *head_at; /* where the head's bytes lie while its slices are good */
-    ew__buf part;        /* a head that came in pieces */
-    char *kept;          /* field table and bytes of a kept head */
-    size_t kept_size;
-    uint32_t head_len;
-    uint32_t line; /* where the line being scanned starts in the head */
-    uint32_t seen; /* bytes of the head scanned */
-    uint16_t error_status;
-    uint8_t state;
-    uint8_t lead;
-    bool skip_body;    /* expect_no_body */
-    bool head_done;    /* llhttp: headers complete */
-    bool message_done; /* llhttp: message complete */
-    bool eof;
-};
 
 /* ---- llhttp's callbacks ---- */
 
@@ -383,9 +342,14 @@ static int step_head(ew__http1 *http) {
     switch (scan(http, bytes, http->in_len, &len)) {
     case SCAN_FAILED:
         return EW__HTTP_ERROR;
-    case SCAN_DONE:
+    case SCAN_DONE: {
         consume(http, len);
-        return take_head(http, bytes, len);
+        int event = take_head(http, bytes, len);
+        if (event == (int)EW__HTTP_HEAD_DONE) {
+            ew__http1_remember(http, bytes, len);
+        }
+        return event;
+    }
     default:
         if (ew__buf_add(&http->part, bytes, http->in_len) != EW_OK) {
             return fail(http, 503, "no memory for the head");
@@ -399,6 +363,10 @@ static int step_head(ew__http1 *http) {
  * One empty line may stand before a message; then comes a byte that can begin one, or the peer speaks something else.
  */
 static int step_start(ew__http1 *http) {
+    const struct ew__known_head *known = http->guard.request && http->lead == LEAD_NONE ? ew__http1_recall(http) : NULL;
+    if (EW__LIKELY(known != NULL)) {
+        return ew__http1_take_known(http, known);
+    }
     while (http->in_len > 0) {
         char c = http->in[0];
         if (EW__LIKELY(http->lead != LEAD_CR && ew__guard_begins(&http->guard, c))) {

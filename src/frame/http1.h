@@ -26,6 +26,7 @@ typedef struct ew__http_field {
 } ew__http_field;
 
 #define EW__HTTP_FIELDS_MAX 100 /* upper bound of limits->head_fields */
+#define EW__HTTP_KNOWN_BYTES 4096
 
 /*
  * Room for the field table of the head taken apart last. One per event loop, shared by all its readers, so that an idle
@@ -34,6 +35,12 @@ typedef struct ew__http_field {
  */
 typedef struct ew__http1_scratch {
     ew__http_field fields[EW__HTTP_FIELDS_MAX];
+    /*
+     * Heads that were read lately (http1.c). Clients repeat their heads to the byte, so most can be recognised instead of
+     * being read again; what is recognised is exactly what was read. All zero: none yet.
+     */
+    uint32_t next_known;
+    _Alignas(16) uint8_t known[EW__HTTP_KNOWN_BYTES];
 } ew__http1_scratch;
 
 /* A head. How long its slices and its field table last: ew__http1_head. */

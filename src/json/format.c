@@ -26,29 +26,36 @@ static void put_signed(ew__json_sink *sink, int64_t number) {
     put_unsigned(sink, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
-/*
- * The fewest digits that read back as the same double, and its exponent. printf and strtod use the decimal point of the
- * locale, both the same one; only digits and the exponent are taken from the text.
- */
-static size_t shortest(double number, char digits[20], int *ret_exponent) {
-    char text[64];
-    for (int precision = 14; precision <= 16; precision++) {
-        snprintf(text, sizeof text, "%.*e", precision, number);
-        if (strtod(text, NULL) == number) {
-            break;
-        }
-    }
+/* The digits of a text like 1.25e-07, whatever stands for its point, and its exponent. */
+static size_t take_digits(const char *text, char digits[20], int *ret_exponent) {
     size_t n = 0;
-    const char *at = text;
-    for (; *at != '\0' && *at != 'e'; at++) {
-        if (*at >= '0' && *at <= '9' && n < 20) {
-            digits[n++] = *at;
+    for (; *text != '\0' && *text != 'e'; text++) {
+        if (*text >= '0' && *text <= '9' && n < 20) {
+            digits[n++] = *text;
         }
     }
     while (n > 1 && digits[n - 1] == '0') {
         n--;
     }
-    *ret_exponent = *at == 'e' ? (int)strtol(at + 1, NULL, 10) : 0;
+    *ret_exponent = *text == 'e' ? (int)strtol(text + 1, NULL, 10) : 0;
+    return n;
+}
+
+/*
+ * The digits of a double, as few as 15 if they read back as the same one, and its exponent. printf writes the decimal point
+ * of the locale; it is left out, and our own reader reads back.
+ */
+static size_t shortest(double number, char digits[20], int *ret_exponent) {
+    size_t n = 0;
+    for (int precision = 14; precision <= 16; precision++) {
+        char text[64];
+        snprintf(text, sizeof text, "%.*e", precision, number);
+        n = take_digits(text, digits, ret_exponent);
+        int len = snprintf(text, sizeof text, "%.*se%d", (int)n, digits, *ret_exponent - (int)n + 1);
+        if (ew_json_get_double(ew__str(text, (size_t)len), "", -1) == number) {
+            break;
+        }
+    }
     return n;
 }
 
@@ -121,16 +128,35 @@ static size_t directive(ew__json_sink *sink, const char *at, arguments *args) {
         return 2;
     }
     switch (*at) {
-    case 'q': ew__json_put_str(sink, va_arg(args->list, ew_str), false); return 1;
-    case 'Q': put_cstr_quoted(sink, va_arg(args->list, const char *)); return 1;
-    case 'j': put_json(sink, va_arg(args->list, ew_str)); return 1;
-    case 's': put_cstr(sink, va_arg(args->list, const char *)); return 1;
-    case 'd': put_signed(sink, va_arg(args->list, int)); return 1;
-    case 'u': put_unsigned(sink, va_arg(args->list, unsigned)); return 1;
-    case 'g': put_double(sink, va_arg(args->list, double)); return 1;
-    case 'b': put_cstr(sink, va_arg(args->list, int) != 0 ? "true" : "false"); return 1;
-    case '%': ew__json_put(sink, "%", 1); return 1;
-    default: return 0;
+    case 'q':
+        ew__json_put_str(sink, va_arg(args->list, ew_str), false);
+        return 1;
+    case 'Q':
+        put_cstr_quoted(sink, va_arg(args->list, const char *));
+        return 1;
+    case 'j':
+        put_json(sink, va_arg(args->list, ew_str));
+        return 1;
+    case 's':
+        put_cstr(sink, va_arg(args->list, const char *));
+        return 1;
+    case 'd':
+        put_signed(sink, va_arg(args->list, int));
+        return 1;
+    case 'u':
+        put_unsigned(sink, va_arg(args->list, unsigned));
+        return 1;
+    case 'g':
+        put_double(sink, va_arg(args->list, double));
+        return 1;
+    case 'b':
+        put_cstr(sink, va_arg(args->list, int) != 0 ? "true" : "false");
+        return 1;
+    case '%':
+        ew__json_put(sink, "%", 1);
+        return 1;
+    default:
+        return 0;
     }
 }
 

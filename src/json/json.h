@@ -23,13 +23,13 @@ typedef struct ew__json_node {
 
 /* Caller's memory, about 1 KiB; needs no cleaning up. Offsets are into `text`. */
 typedef struct ew__json_doc {
-    ew_str text;       /* the whole text, as given */
-    ew_str root;       /* the root value without white space around it */
-    ew_json_type type; /* of the root */
-    bool escaped_keys; /* some key at level 1 or 2 holds an escape: names are then compared decoded */
-    bool complete;     /* false: there were more values than nodes; lookups beyond them scan the text */
+    ew_str text;        /* the whole text, as given */
+    ew_str root;        /* the root value without white space around it */
+    ew_json_type type;  /* of the root */
+    bool escaped_keys;  /* some key at level 1 or 2 holds an escape: names are then compared decoded */
+    bool complete;      /* false: there were more values than nodes; lookups beyond them scan the text */
     bool root_complete; /* false: not even all of level 1 was noted */
-    bool has_newline;  /* the text has a raw LF or CR between tokens somewhere (a line wire must minify) */
+    bool has_newline;   /* the text has a raw LF or CR between tokens somewhere (a line wire must minify) */
     uint16_t n_nodes;
     size_t error_at;                     /* where validation failed */
     ew__json_node nodes[EW__JSON_NODES]; /* node 0 is unused, so that 0 can mean "none" */

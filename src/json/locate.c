@@ -5,6 +5,7 @@
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
 #include "base/util.h"
+#include "json/note.h"
 #include "json/scan.h"
 #include <everywire/limits.h>
 
@@ -15,7 +16,15 @@ typedef struct place {
 } place;
 
 /* What may come next. */
-typedef enum want { WANT_VALUE, WANT_VALUE_OR_END, WANT_NAME, WANT_NAME_OR_END, WANT_COLON, WANT_COMMA_OR_END, WANT_NOTHING } want;
+typedef enum want {
+    WANT_VALUE,
+    WANT_VALUE_OR_END,
+    WANT_NAME,
+    WANT_NAME_OR_END,
+    WANT_COLON,
+    WANT_COMMA_OR_END,
+    WANT_NOTHING
+} want;
 
 /* The byte `ahead` of the place, or -1 past the end. */
 static int peek(const place *p, size_t ahead) { return p->at + ahead < p->len ? p->text[p->at + ahead] : -1; }
@@ -135,21 +144,65 @@ static bool pass_word(place *p, const char *word) {
 
 static bool pass_scalar(place *p) {
     switch (peek(p, 0)) {
-    case '"': return pass_string(p);
-    case 't': return pass_word(p, "true");
-    case 'f': return pass_word(p, "false");
-    case 'n': return pass_word(p, "null");
-    default: return pass_number(p);
+    case '"':
+        return pass_string(p);
+    case 't':
+        return pass_word(p, "true");
+    case 'f':
+        return pass_word(p, "false");
+    case 'n':
+        return pass_word(p, "null");
+    default:
+        return pass_number(p);
     }
 }
 
+static const char *digits_end(const char *at, const char *end) {
+    while (at < end && (unsigned)(*at - '0') <= 9) {
+        at++;
+    }
+    return at;
+}
+
+/* After the whole part of a number: the end of the number, or NULL. */
+static const char *rest_end(const char *at, const char *end) {
+    if (at < end && *at == '.') {
+        const char *fraction = at + 1;
+        at = digits_end(fraction, end);
+        if (at == fraction) {
+            return NULL;
+        }
+    }
+    if (at < end && (*at | 0x20) == 'e') {
+        at++;
+        at += at < end && (*at == '+' || *at == '-');
+        const char *exponent = at;
+        at = digits_end(exponent, end);
+        if (at == exponent) {
+            return NULL;
+        }
+    }
+    return at;
+}
+
 bool ew__json_scalar_ok(const char *at, const char *end) {
-    place p = {(const unsigned char *)at, (size_t)(end - at), 0};
-    if (*at == '"' || !pass_scalar(&p)) {
+    const char *digits = at + (*at == '-');
+    const char *next = digits_end(digits, end);
+    if (next == digits) {
+        static const char *const words[] = {"true", "false", "null"};
+        for (size_t i = 0; i < 3; i++) {
+            size_t n = strlen(words[i]);
+            if ((size_t)(end - at) >= n && memcmp(at, words[i], n) == 0) {
+                next = at + n;
+            }
+        }
+        if (next == digits) {
+            return false;
+        }
+    } else if ((*digits == '0' && next - digits > 1) || (next = rest_end(next, end)) == NULL) {
         return false;
     }
-    int c = peek(&p, 0);
-    return c < 0 || c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t';
+    return next == end || *next == ',' || *next == '}' || *next == ']' || ew__json_is_space(*next);
 }
 
 /* One token other than a bracket; moves *next on. */
@@ -171,14 +224,17 @@ static bool pass_token(place *p, want *next, bool object) {
     case WANT_VALUE_OR_END:
         *next = WANT_COMMA_OR_END;
         return pass_scalar(p);
-    default: return false;
+    default:
+        return false;
     }
     p->at += c == ':';
     return c == ':';
 }
 
 static bool may_open(want next) { return next == WANT_VALUE || next == WANT_VALUE_OR_END; }
-static bool may_close(want next) { return next == WANT_COMMA_OR_END || next == WANT_VALUE_OR_END || next == WANT_NAME_OR_END; }
+static bool may_close(want next) {
+    return next == WANT_COMMA_OR_END || next == WANT_VALUE_OR_END || next == WANT_NAME_OR_END;
+}
 
 ew_err ew__json_locate(ew_str text, size_t *ret_position) {
     place p = {(const unsigned char *)text.ptr, text.len, 0};

@@ -9,7 +9,9 @@
 static const ew_str nothing = {NULL, 0};
 
 /* The value that starts at `at`, as a slice. */
-static ew_str value_at(const char *at, const char *end) { return ew__str(at, (size_t)(ew__json_skip_value(at, end) - at)); }
+static ew_str value_at(const char *at, const char *end) {
+    return ew__str(at, (size_t)(ew__json_skip_value(at, end) - at));
+}
 
 static ew_str inside_quotes(ew_str string) {
     return string.len >= 2 ? ew__str(string.ptr + 1, string.len - 2) : ew__str(string.ptr, 0);
@@ -112,22 +114,26 @@ static inline bool same_short(const char *a, const char *b, size_t n) {
 }
 
 /* Whether names can be compared as they stand, in words. */
-static inline bool is_plain_search(const ew__json_doc *doc, ew_str name) { return !doc->escaped_keys && name.len <= SHORT_NAME; }
+static inline bool is_plain_search(const ew__json_doc *doc, ew_str name) {
+    return !doc->escaped_keys && name.len <= SHORT_NAME;
+}
 
 static inline bool node_is(const ew__json_doc *doc, const ew__json_node *node, ew_str name, bool plain) {
     const char *key = doc->text.ptr + node->key;
-    return plain ? node->key_len == name.len && same_short(key, name.ptr, name.len) : ew__json_name_is(ew__str(key, node->key_len), name);
+    return plain ? node->key_len == name.len && same_short(key, name.ptr, name.len)
+                 : ew__json_name_is(ew__str(key, node->key_len), name);
 }
 
 /*
- * Among the nodes of `level` from `node` on; stops after the first of that name unless ret_repeated asks on. Goes through
- * the array, not along the links: that is one load after the other instead of one for the other.
+ * Among the nodes from `node` to `end`, the first one of level and name; with ret_repeated it also looks for a second. Goes
+ * through the array, not along the links: that is one load after the other instead of one for the other.
  */
-EW__JSON_INLINE const ew__json_node *find_nodes(const ew__json_doc *doc, const ew__json_node *node, unsigned level, ew_str name,
+EW__JSON_INLINE const ew__json_node *find_nodes(const ew__json_doc *doc, const ew__json_node *node,
+                                                const ew__json_node *end, unsigned level, ew_str name,
                                                 bool *ret_repeated, bool plain) {
-    const ew__json_node *found = NULL, *end = doc->nodes + doc->n_nodes;
-    for (; node < end && node->level >= level; node++) {
-        if (node->level != level || !node_is(doc, node, name, plain)) {
+    const ew__json_node *found = NULL;
+    for (; node < end; node++) {
+        if ((plain && node->key_len != name.len) || node->level != level || !node_is(doc, node, name, plain)) {
             continue;
         }
         if (found != NULL) {
@@ -149,7 +155,7 @@ static inline ew_str value_of(const ew__json_doc *doc, const ew__json_node *node
 /* Names with escapes, long names, more members than nodes. */
 static ew_str find_slowly(const ew__json_doc *doc, ew_str name, bool *ret_repeated) {
     const ew__json_node *last = &doc->nodes[1];
-    ew_str found = value_of(doc, find_nodes(doc, last, 1, name, ret_repeated, false));
+    ew_str found = value_of(doc, find_nodes(doc, last, doc->nodes + doc->n_nodes, 1, name, ret_repeated, false));
     if (doc->root_complete || (found.ptr != NULL && (ret_repeated == NULL || *ret_repeated))) {
         return found;
     }
@@ -157,7 +163,8 @@ static ew_str find_slowly(const ew__json_doc *doc, ew_str name, bool *ret_repeat
         last = &doc->nodes[last->next];
     }
     size_t start = (size_t)(doc->root.ptr - doc->text.ptr);
-    return find_from(doc->root, (ew_json_iter){.offset_ = last->value + last->value_len - start}, name, found, ret_repeated);
+    return find_from(doc->root, (ew_json_iter){.offset_ = last->value + last->value_len - start}, name, found,
+                     ret_repeated);
 }
 
 ew_str ew__json_find(const ew__json_doc *doc, ew_str name, bool *ret_repeated) {
@@ -168,7 +175,7 @@ ew_str ew__json_find(const ew__json_doc *doc, ew_str name, bool *ret_repeated) {
         return nothing;
     }
     if (EW__LIKELY(doc->root_complete && is_plain_search(doc, name))) {
-        return value_of(doc, find_nodes(doc, &doc->nodes[1], 1, name, ret_repeated, true));
+        return value_of(doc, find_nodes(doc, &doc->nodes[1], doc->nodes + doc->n_nodes, 1, name, ret_repeated, true));
     }
     return find_slowly(doc, name, ret_repeated);
 }
@@ -190,7 +197,11 @@ ew_str ew__json_find_under(const ew__json_doc *doc, ew_str parent, ew_str name, 
     if (ret_repeated != NULL) {
         *ret_repeated = false;
     }
-    return node->type == EW_JSON_OBJECT ? value_of(doc, find_nodes(doc, node + 1, 2, name, ret_repeated, true)) : nothing;
+    if (node->type != EW_JSON_OBJECT) {
+        return nothing;
+    }
+    const ew__json_node *end = doc->nodes + (node->next != 0 ? node->next : doc->n_nodes);
+    return value_of(doc, find_nodes(doc, node + 1, end, 2, name, ret_repeated, true));
 }
 
 /* ---- JSON pointers ---- */

@@ -73,29 +73,34 @@ EW__SCAN void classify_special(const chunk *c, special_of *x) {
     __m256i top = _mm256_set1_epi8(0x1f);
     x->backslash = equal_to(c, '\\');
     x->high = mask_of(c->lo, c->hi);
-    x->control = mask_of(_mm256_cmpeq_epi8(_mm256_min_epu8(c->lo, top), c->lo), _mm256_cmpeq_epi8(_mm256_min_epu8(c->hi, top), c->hi));
+    x->control = mask_of(_mm256_cmpeq_epi8(_mm256_min_epu8(c->lo, top), c->lo),
+                         _mm256_cmpeq_epi8(_mm256_min_epu8(c->hi, top), c->hi));
     x->newline = x->control != 0 ? equal_to(c, '\n') | equal_to(c, '\r') : 0;
 }
 
 EW__SCAN void classify_numbers(const chunk *c, numbers_of *n) {
-    __m256i first = _mm256_set1_epi8('0'), nine = _mm256_set1_epi8(9);
-    __m256i lo = _mm256_sub_epi8(c->lo, first), hi = _mm256_sub_epi8(c->hi, first);
-    n->digit = mask_of(_mm256_cmpeq_epi8(_mm256_min_epu8(lo, nine), lo), _mm256_cmpeq_epi8(_mm256_min_epu8(hi, nine), hi));
-    n->zero = equal_to(c, '0');
-    n->dot = equal_to(c, '.');
+    /* 128 digit 30 to 39, 1 zero 30, 2 dot 2e, 4 minus 2d */
+    const char d = (char)0x80;
+    __m256i low = TABLE(d | 1, d, d, d, d, d, d, d, d, d, 0, 0, 0, 4, 2, 0);
+    __m256i high = TABLE(0, 0, 2 | 4, d | 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    __m256i lo = class_of(c->lo, low, high), hi = class_of(c->hi, low, high);
+    n->digit = mask_of(lo, hi);
+    n->zero = CLASS_BIT(lo, hi, 0);
+    n->dot = CLASS_BIT(lo, hi, 1);
+    n->minus = CLASS_BIT(lo, hi, 2);
 }
-
-EW__SCAN uint64_t classify_minus(const chunk *c) { return equal_to(c, '-'); }
 
 EW__SCAN void classify_exponents(const chunk *c, exponents_of *n) {
     __m256i e = _mm256_set1_epi8('e'), bit = _mm256_set1_epi8(0x20);
-    n->letter = mask_of(_mm256_cmpeq_epi8(_mm256_or_si256(c->lo, bit), e), _mm256_cmpeq_epi8(_mm256_or_si256(c->hi, bit), e));
+    n->letter =
+        mask_of(_mm256_cmpeq_epi8(_mm256_or_si256(c->lo, bit), e), _mm256_cmpeq_epi8(_mm256_or_si256(c->hi, bit), e));
     n->sign = equal_to(c, '-') | equal_to(c, '+');
 }
 
 EW__SCAN void classify_escapes(const chunk *c, escapes_of *e) {
     /* 1 quote 22 slash 2f, 2 b 62 f 66 n 6e, 4 r 72 t 74 u 75, 8 digits, 16 letters of hex 41 to 46 and 61 to 66, 32 u */
-    __m256i low = TABLE(8, 8 | 16, 1 | 2 | 4 | 8 | 16, 8 | 16, 4 | 8 | 16, 4 | 8 | 16 | 32, 2 | 8 | 16, 8, 8, 8, 0, 0, 0, 0, 2, 1);
+    __m256i low = TABLE(8, 8 | 16, 1 | 2 | 4 | 8 | 16, 8 | 16, 4 | 8 | 16, 4 | 8 | 16 | 32, 2 | 8 | 16, 8, 8, 8, 0, 0,
+                        0, 0, 2, 1);
     __m256i high = TABLE(0, 0, 1, 8, 16, 0, 2 | 16, 4 | 32, 0, 0, 0, 0, 0, 0, 0, 0);
     __m256i lo = class_of(c->lo, low, high), hi = class_of(c->hi, low, high);
     e->letter = CLASS_BIT(lo, hi, 0) | CLASS_BIT(lo, hi, 1) | CLASS_BIT(lo, hi, 2);
@@ -115,27 +120,28 @@ EW__SCAN uint64_t prefix_xor(uint64_t mask) {
  * the AND of them those that are there.
  */
 enum {
-    SHORT = 1,        /* lead byte, then no continuation */
-    LONG = 2,         /* ASCII, then a continuation */
-    OVER3 = 4,        /* e0 80..9f */
-    LARGE = 8,        /* f4 90.., f5.. */
-    SURROGATE = 16,   /* ed a0.. */
-    OVER2 = 32,       /* c0, c1 */
-    OVER4 = 64,       /* f0 80..8f; also f5.. 80..8f */
-    TWO = 128,        /* two continuations: fine only where a longer sequence wants them */
+    SHORT = 1,      /* lead byte, then no continuation */
+    LONG = 2,       /* ASCII, then a continuation */
+    OVER3 = 4,      /* e0 80..9f */
+    LARGE = 8,      /* f4 90.., f5.. */
+    SURROGATE = 16, /* ed a0.. */
+    OVER2 = 32,     /* c0, c1 */
+    OVER4 = 64,     /* f0 80..8f; also f5.. 80..8f */
+    TWO = 128,      /* two continuations: fine only where a longer sequence wants them */
     ANY = SHORT | LONG | TWO
 };
 
 EW__SCAN __m256i utf8_faults(__m256i v, __m256i back1, __m256i back2, __m256i back3) {
 #define B(x) ((char)(x))
     const char a = B(ANY), l = B(ANY | LARGE | OVER4);
-    __m256i by_high1 = TABLE(LONG, LONG, LONG, LONG, LONG, LONG, LONG, LONG, B(TWO), B(TWO), B(TWO), B(TWO), SHORT | OVER2, SHORT,
-                             SHORT | OVER3 | SURROGATE, SHORT | LARGE | OVER4);
-    __m256i by_low1 = TABLE(B(ANY | OVER2 | OVER3 | OVER4), B(ANY | OVER2), a, a, B(ANY | LARGE), l, l, l, l, l, l, l, l,
-                            B(ANY | LARGE | OVER4 | SURROGATE), l, l);
+    __m256i by_high1 = TABLE(LONG, LONG, LONG, LONG, LONG, LONG, LONG, LONG, B(TWO), B(TWO), B(TWO), B(TWO),
+                             SHORT | OVER2, SHORT, SHORT | OVER3 | SURROGATE, SHORT | LARGE | OVER4);
+    __m256i by_low1 = TABLE(B(ANY | OVER2 | OVER3 | OVER4), B(ANY | OVER2), a, a, B(ANY | LARGE), l, l, l, l, l, l, l,
+                            l, B(ANY | LARGE | OVER4 | SURROGATE), l, l);
     const char c8 = B(LONG | TWO | OVER2 | OVER3 | OVER4), c9 = B(LONG | TWO | OVER2 | OVER3 | LARGE);
     const char ca = B(LONG | TWO | OVER2 | SURROGATE | LARGE);
-    __m256i by_high2 = TABLE(SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, c8, c9, ca, ca, SHORT, SHORT, SHORT, SHORT);
+    __m256i by_high2 =
+        TABLE(SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, c8, c9, ca, ca, SHORT, SHORT, SHORT, SHORT);
 #undef B
     __m256i nibble = _mm256_set1_epi8(15);
     __m256i high1 = _mm256_shuffle_epi8(by_high1, _mm256_and_si256(_mm256_srli_epi16(back1, 4), nibble));

@@ -2,7 +2,7 @@
  * json/scan_core.h: the scanner itself, written once and included by scan_avx2.c and scan_portable.c only. The file that
  * includes it has defined EW__SCAN (how a function is declared) and its kernel: `chunk`, load_chunk, classify,
  * classify_special, classify_numbers,
- * classify_minus, classify_exponents, classify_escapes, prefix_xor, utf8_bad.
+ * classify_exponents, classify_escapes, prefix_xor, utf8_bad.
  *
  * How it works. A text is taken 64 bytes at a time; each question about its bytes becomes a 64-bit mask, and almost the
  * whole grammar is checked on masks, without visiting single tokens: "after a colon comes the start of a value" is one
@@ -22,7 +22,7 @@
 #define ODD 0xaaaaaaaaaaaaaaaau
 
 #define BLOCK 64u
-#define SPARE 8u  /* bytes that may be read after a block: a literal at its end is compared in one load */
+#define SPARE 8u /* bytes that may be read after a block: a literal at its end is compared in one load */
 #define TAIL (BLOCK + SPARE + 24u) /* the longest tail, and some bytes before it */
 
 #define STACK (EW_JSON_DEPTH + 2) /* one below all containers, one that a closing bracket may scribble on */
@@ -55,7 +55,7 @@ typedef struct special_of {
     uint64_t backslash, control, high, newline;
 } special_of;
 typedef struct numbers_of {
-    uint64_t digit, zero, dot;
+    uint64_t digit, zero, dot, minus;
 } numbers_of;
 typedef struct exponents_of {
     uint64_t letter, sign;
@@ -73,7 +73,6 @@ EW__SCAN void load_chunk(chunk *c, const char *at);
 EW__SCAN void classify(const chunk *c, bytes_of *b);
 EW__SCAN void classify_special(const chunk *c, special_of *x);
 EW__SCAN void classify_numbers(const chunk *c, numbers_of *n);
-EW__SCAN uint64_t classify_minus(const chunk *c);
 EW__SCAN void classify_exponents(const chunk *c, exponents_of *n);
 EW__SCAN void classify_escapes(const chunk *c, escapes_of *e);
 EW__SCAN uint64_t prefix_xor(uint64_t mask);
@@ -156,7 +155,7 @@ EW__SCAN uint64_t check_scalars(const chunk *c, const char *at, uint64_t scalar,
     uint64_t digit = n.digit & scalar, dot = n.dot & scalar;
     uint64_t over, err = 0, others = scalar & ~(digit | dot);
     if (others != 0) {
-        uint64_t words = starts & others, minus = words & classify_minus(c);
+        uint64_t words = starts & others, minus = words & n.minus;
         others &= ~minus;
         words &= ~minus;
         if (words != 0) {
@@ -200,9 +199,9 @@ EW__SCAN uint64_t split_scalars(scan *s, const chunk *c, const char *at, size_t 
  * innermost container is an object (from its bracket on); returns whether kinds did not match.
  */
 EW__SCAN uint64_t walk_deep(scan *s, const tokens_of *t, uint64_t *objects) {
-    uint64_t brackets = t->open | t->close, changes = 0;
+    uint64_t brackets = t->open | t->close;
     uint8_t *top = s->objects + s->depth;
-    uint64_t kind = *top, first = 0 - kind;
+    uint64_t kind = *top, first = kind, all = 0 - kind;
     while (brackets != 0) {
         unsigned i = ew__bits_first(brackets);
         uint64_t before = kind;
@@ -210,16 +209,17 @@ EW__SCAN uint64_t walk_deep(scan *s, const tokens_of *t, uint64_t *objects) {
         top += 2 * (t->open >> i & 1);
         top -= 1;
         kind = *top;
-        changes |= (kind ^ before) << i;
+        all ^= (0 - (kind ^ before)) << i; /* a change holds from here on */
         brackets &= brackets - 1;
     }
     s->depth = (uint32_t)(top - s->objects);
-    *objects = first ^ prefix_xor(changes);
-    return t->close & (t->brace ^ *objects ^ changes); /* without its change: the kind that it closes */
+    *objects = all;
+    return t->close & (t->brace ^ (all << 1 | first)); /* the kind just before a closing bracket is what it closes */
 }
 
 /* Separators of one container of the first two levels. Bit i of the masks is the byte at near[i] and text[base + i]. */
-EW__SCAN void note_separators(ew__json_noter *n, unsigned level, bool object, uint64_t separators, const char *near, size_t base) {
+EW__SCAN void note_separators(ew__json_noter *n, unsigned level, bool object, uint64_t separators, const char *near,
+                              size_t base) {
     while (separators != 0) {
         unsigned i = ew__bits_first(separators);
         if (near[i] == ':') {
@@ -257,7 +257,8 @@ EW__SCAN bool note_bracket(scan *s, ew__json_noter *n, const char *near, size_t 
 }
 
 /* Brackets and, at the first two levels, separators in their order; at level 0 there may be no separators. */
-EW__SCAN uint64_t walk_shallow(scan *s, ew__json_noter *n, const tokens_of *t, const char *near, size_t base, uint64_t *objects) {
+EW__SCAN uint64_t walk_shallow(scan *s, ew__json_noter *n, const tokens_of *t, const char *near, size_t base,
+                               uint64_t *objects) {
     uint64_t brackets = t->open | t->close, separators = t->colon | t->comma;
     *objects = 0;
     for (;;) {
@@ -352,7 +353,8 @@ EW__SCAN bool find_tokens(scan *s, const bytes_of *b, tokens_of *t) {
 }
 
 /* Escapes and UTF-8 of a block that has such bytes, or the end of such. Cuts escaped quotes out of *quote. */
-EW__SCAN uint64_t check_special(scan *s, ew__json_noter *n, const chunk *c, const char *at, bool first, special_of *x, uint64_t *quote) {
+EW__SCAN uint64_t check_special(scan *s, ew__json_noter *n, const chunk *c, const char *at, bool first, special_of *x,
+                                uint64_t *quote) {
     uint64_t err = 0;
     classify_special(c, x);
     if ((x->high | s->utf8_open) != 0) {
@@ -429,10 +431,7 @@ EW__SCAN bool scan_text(ew__json_noter *n, ew_str text) {
         return false;
     }
     if (n != NULL) {
-        n->doc->has_newline = s.newlines;
-        n->doc->n_nodes = (uint16_t)n->n_nodes;
-        n->doc->complete = n->complete;
-        n->doc->root_complete = n->root_complete;
+        ew__json_note_finish(n, s.newlines);
     }
     return true;
 }
@@ -443,13 +442,7 @@ EW__SCAN bool scan_any(ew__json_doc *doc, ew_str text) {
         return scan_text(NULL, text);
     }
     ew__json_noter n;
-    n.doc = doc;
-    n.text = text.ptr;
-    n.len = text.len;
-    n.n_nodes = 1;
-    n.backslashes = false;
-    n.complete = n.root_complete = true;
-    doc->escaped_keys = false;
+    ew__json_note_init(&n, doc, text);
     return scan_text(&n, text);
 }
 

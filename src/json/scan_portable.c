@@ -123,9 +123,8 @@ EW__SCAN void classify_numbers(const chunk *c, numbers_of *n) {
     n->digit = between(c, '0', '9');
     n->zero = equal_to(c, '0');
     n->dot = equal_to(c, '.');
+    n->minus = equal_to(c, '-');
 }
-
-EW__SCAN uint64_t classify_minus(const chunk *c) { return equal_to(c, '-'); }
 
 EW__SCAN void classify_exponents(const chunk *c, exponents_of *n) {
     n->letter = equal_to(c, 'e') | equal_to(c, 'E');
@@ -157,11 +156,16 @@ static uint32_t utf8_lead(unsigned byte) {
         return UTF8_NEEDS(1, 0x80, 0xbf);
     }
     switch (byte) {
-    case 0xe0: return UTF8_NEEDS(2, 0xa0, 0xbf);
-    case 0xed: return UTF8_NEEDS(2, 0x80, 0x9f);
-    case 0xf0: return UTF8_NEEDS(3, 0x90, 0xbf);
-    case 0xf4: return UTF8_NEEDS(3, 0x80, 0x8f);
-    default: break;
+    case 0xe0:
+        return UTF8_NEEDS(2, 0xa0, 0xbf);
+    case 0xed:
+        return UTF8_NEEDS(2, 0x80, 0x9f);
+    case 0xf0:
+        return UTF8_NEEDS(3, 0x90, 0xbf);
+    case 0xf4:
+        return UTF8_NEEDS(3, 0x80, 0x8f);
+    default:
+        break;
     }
     if (byte >= 0xe1 && byte <= 0xef) {
         return UTF8_NEEDS(2, 0x80, 0xbf);

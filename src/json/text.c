@@ -173,13 +173,20 @@ uint32_t ew__json_char(const char **at, const char *end) {
     }
     *at = p + 2;
     switch (p[1]) {
-    case 'b': return '\b';
-    case 'f': return '\f';
-    case 'n': return '\n';
-    case 'r': return '\r';
-    case 't': return '\t';
-    case 'u': return unicode_escape(at, end);
-    default: return (unsigned char)p[1];
+    case 'b':
+        return '\b';
+    case 'f':
+        return '\f';
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    case 'u':
+        return unicode_escape(at, end);
+    default:
+        return (unsigned char)p[1];
     }
 }
 

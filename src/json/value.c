@@ -139,7 +139,10 @@ static const char *read_exponent(const char *at, const char *end, int64_t *ret_e
 
 static bool read_decimal(ew_str value, decimal *d) {
     const char *at = value.ptr, *end = ew__json_end(value);
-    d->negative = at < end && *at == '-';
+    if (value.len == 0) {
+        return false;
+    }
+    d->negative = *at == '-';
     at += d->negative;
     d->n = 0;
     d->cut = false;
@@ -180,7 +183,7 @@ static double to_double(decimal *d) {
         d->exponent--;
     }
     snprintf(d->digits + d->n, sizeof d->digits - d->n, "e%lld", (long long)d->exponent);
-    return strtod(d->digits, NULL);
+    return strtod(d->digits, NULL); /* allow-banned: digits and exponent, no decimal point: alike in every locale */
 }
 
 double ew_json_get_double(ew_str json, const char *pointer, double fallback) {

@@ -20,7 +20,8 @@ void ew__json_put(ew__json_sink *sink, const char *bytes, size_t n) {
 
 static void put_u(ew__json_sink *sink, uint32_t unit) {
     static const char digits[] = "0123456789abcdef";
-    char text[6] = {'\\', 'u', digits[unit >> 12 & 15], digits[unit >> 8 & 15], digits[unit >> 4 & 15], digits[unit & 15]};
+    char text[6] = {
+        '\\', 'u', digits[unit >> 12 & 15], digits[unit >> 8 & 15], digits[unit >> 4 & 15], digits[unit & 15]};
     ew__json_put(sink, text, sizeof text);
 }
 

@@ -136,7 +136,7 @@ static void feed_all(run *r, const char *bytes, size_t n) {
 
 void http_trace_run(http_trace *t, const http_trace_how *how, const void *bytes, size_t n) {
     *t = (http_trace){0};
-    ew__http1_scratch *scratch = malloc(sizeof(*scratch));
+    ew__http1_scratch *scratch = calloc(1, sizeof(*scratch));
     run r = {.t = t, .how = how, .http = aligned_alloc(16, (ew__http1_size() + 15) / 16 * 16)};
     r.text = open_memstream(&t->text, &t->text_len);
     r.body = open_memstream(&t->body, &t->body_len);

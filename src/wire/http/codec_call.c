@@ -61,7 +61,7 @@ void ew__http_write_request(ew__out *out, const ew__site *site, const ew_call *c
     write_path(out, call->key);
     write_common_fields(out, site, call, now);
     ew__out_str(out, EW_STR("\r\nContent-Type: application/json\r\nAccept: "));
-    ew__out_str(out, call->wants_chunks ? EW_STR("text/event-stream") : EW_STR("application/json"));
+    ew__out_str(out, call->wants_chunks ? EW_STR("text/event-stream\r\nx-everywire-raw: 1") : EW_STR("application/json"));
     ew__out_str(out, EW_STR("\r\nContent-Length: "));
     write_number(out, call->input.len + 9);
     ew__out_str(out, EW_STR("\r\n\r\n{\"data\":"));

@@ -24,6 +24,7 @@ typedef struct field {
 typedef struct fields {
     field host, origin, fetch_site, type, encoding, timeout, traceparent, tracestate;
     bool accepts_stream;
+    bool raw;
 } fields;
 
 static void note(field *into, ew_str value) {
@@ -59,6 +60,10 @@ static void read_field(fields *all, ew_str name, ew_str value) {
     case 14:
         if (IS("sec-fetch-site"))
             note(&all->fetch_site, value);
+        break;
+    case 15:
+        if (IS("x-everywire-raw"))
+            all->raw = ew__str_is(value, EW_STR("1"));
         break;
     case 16:
         if (IS("content-encoding"))
@@ -132,6 +137,7 @@ static void read_stream_wish(ew__http_server *server, const fields *all, ew_str 
     ew_str value = query.len ? ew__http_query(query, EW_STR("stream"), &count) : NONE;
     bool asked = count == 1 && (ew__str_is(value, EW_STR("true")) || ew__str_is(value, EW_STR("1")));
     server->stream = server->call->wants_chunks = asked || all->accepts_stream;
+    server->raw = all->raw;
 }
 
 static void read_deadline(ew__http_server *server, const field *timeout) {

@@ -124,20 +124,51 @@ static void open_stream(ew__http_server *server, ew_call *call) {
     send_out(server);
 }
 
-/* A block is one line: white space between tokens that breaks it goes. */
+static bool is_ascii(ew_str text) {
+    uint64_t seen = 0, word;
+    size_t i = 0;
+    for (; i + 8 <= text.len; i += 8) {
+        memcpy(&word, text.ptr + i, 8);
+        seen |= word;
+    }
+    for (; i < text.len; i++)
+        seen |= (uint8_t)text.ptr[i];
+    return (seen & 0x8080808080808080u) == 0;
+}
+
+/*
+ * A block is one line: white space between tokens that breaks it goes. And it is ASCII, unless the caller says that it can do better: Genkit's
+ * JavaScript client decodes each read by itself and so spoils a character that two reads share. The values are the same.
+ */
+static ew_err write_rewritten(ew__http_server *server, ew_str prefix, ew_str json, ew_str suffix, bool escape) {
+    const ew_env *env = server->peer.conn->home->env;
+    ew__buf one_line, ascii;
+    ew__buf_init(&one_line, env, SIZE_MAX / 2);
+    ew__buf_init(&ascii, env, SIZE_MAX / 2);
+    ew_err err = EW_OK;
+    if (ew__json_has_newline(json)) {
+        err = ew__json_minify(&one_line, json);
+        json = ew__buf_view(&one_line);
+    }
+    if (err == EW_OK && escape) {
+        err = ew__json_write_ascii(&ascii, json);
+        json = ew__buf_view(&ascii);
+    }
+    if (err == EW_OK)
+        ew__http_write_block(&server->peer.conn->out, server->minor > 0, prefix, json, suffix);
+    ew__buf_done(&ascii);
+    ew__buf_done(&one_line);
+    return err;
+}
+
 static ew_err write_block(ew__http_server *server, ew_str prefix, ew_str json, ew_str suffix) {
     ew__out *out = &server->peer.conn->out;
-    bool chunked = server->minor > 0;
-    if (EW__LIKELY(!ew__json_has_newline(json))) {
-        ew__http_write_block(out, chunked, prefix, json, suffix);
-        return out->err;
-    }
-    ew__buf one_line;
-    ew__buf_init(&one_line, server->peer.conn->home->env, SIZE_MAX / 2);
-    ew_err err = ew__json_minify(&one_line, json);
-    if (err == EW_OK)
-        ew__http_write_block(out, chunked, prefix, ew__buf_view(&one_line), suffix);
-    ew__buf_done(&one_line);
+    bool escape = !server->raw && !is_ascii(json);
+    ew_err err = EW_OK;
+    if (EW__UNLIKELY(escape || ew__json_has_newline(json)))
+        err = write_rewritten(server, prefix, json, suffix, escape);
+    else
+        ew__http_write_block(out, server->minor > 0, prefix, json, suffix);
     return err == EW_OK ? out->err : err;
 }
 

@@ -27,6 +27,7 @@ typedef struct ew__http_server {
     bool keep_alive;
     bool is_head;       /* the request's method is HEAD: answers have no body */
     bool stream;        /* the answer is a stream */
+    bool raw;           /* blocks may hold UTF-8 as it stands (x-everywire-raw: 1) */
     bool stream_open;   /* its head was written */
     bool waiting;       /* the call was told to wait for room */
     bool body_known;    /* Content-Length body, collected in `body` */

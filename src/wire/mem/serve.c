@@ -75,7 +75,8 @@ static ew_err fill_call(ew_call *call, const ew__mem_frame *frame) {
     call->attempt = (uint32_t)frame->attempt;
     (void)ew__trace_continue(&call->trace, &call->home->rng, frame->traceparent);
     read_deadline(call, frame->number);
-    const ew_str texts[] = {frame->payload, frame->context, frame->labels, frame->tracestate};
+    const ew_str input = ew_json_get(frame->payload, ""); /* without white space around it */
+    const ew_str texts[] = {input, frame->context, frame->labels, frame->tracestate};
     ew_str *const into[] = {&call->input, &call->context, &call->labels, &call->tracestate};
     for (size_t i = 0; i < sizeof into / sizeof *into; i++)
         if (ew__arena_str(&call->arena, texts[i], into[i]) != EW_OK)

@@ -178,7 +178,7 @@ static void test_frame_http1__leaves_what_follows_an_upgrade(void **state) {
     (void)state;
     static const char bytes[] =
         "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x80mask";
-    ew__http1_scratch scratch;
+    ew__http1_scratch scratch = {0};
     ew__http1 *http = malloc(ew__http1_size());
     assert_non_null(http);
     ew__http1_init(http, ew_env_default(), &http_trace_limits, true, &scratch);
@@ -500,7 +500,7 @@ static void test_frame_http1__gives_memory_back_when_idle(void **state) {
     (void)state;
     ew__test_env t;
     ew__test_env_init(&t, 1);
-    ew__http1_scratch scratch;
+    ew__http1_scratch scratch = {0};
     ew__http1 *http = malloc(ew__http1_size());
     assert_non_null(http);
     ew__http1_init(http, &t.env, &http_trace_limits, true, &scratch);
@@ -544,8 +544,37 @@ static void test_frame_http1__survives_failing_allocations(void **state) {
     free(bytes);
 }
 
+/* A head that comes again is recognised: what is read must be the same as the first time, and the same as by a reader that never saw it. */
+static void test_frame_http1__recognises_heads(void **state) {
+    (void)state;
+    static const char post[] = "POST /a?x=1 HTTP/1.1\r\nHost: h\r\nEmpty:\r\nContent-Length: 3\r\n\r\nabc";
+    static const char get[] = "GET /b HTTP/1.1\r\nHost: h\r\n\r\n";
+    static const char longer[] = "POST /a?x=1 HTTP/1.1\r\nHost: h\r\nEmpty:\r\nContent-Length: 33\r\n\r\n123456789012345678901234567890123";
+    static const char *const row[] = {post, get, post, longer, get, post, longer};
+    char all[1024] = "", expected[4096] = "";
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        http_trace one;
+        http_trace_how how = {.step = 4096};
+        http_trace_run(&one, &how, row[i], strlen(row[i])); /* a fresh scratch: nothing is known */
+        assert_false(one.failed);
+        strncat(all, row[i], sizeof all - strlen(all) - 1);
+        strncat(expected, one.text, sizeof expected - strlen(expected) - 1);
+        http_trace_done(&one);
+    }
+    for (size_t step = 1; step <= 4096; step *= 4) {
+        http_trace together;
+        http_trace_how how = {.step = step};
+        http_trace_run(&together, &how, all, strlen(all));
+        assert_false(together.failed);
+        assert_int_equal(together.ends, sizeof row / sizeof *row);
+        assert_string_equal(together.text, expected);
+        http_trace_done(&together);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frame_http1__recognises_heads),
         cmocka_unit_test(test_frame_http1__reads_a_post),
         cmocka_unit_test(test_frame_http1__reads_one_after_the_other),
         cmocka_unit_test(test_frame_http1__reads_chunks),

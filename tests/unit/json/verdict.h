@@ -21,9 +21,9 @@
 #include "json/scan.h"
 
 static inline bool docs_equal(const ew__json_doc *a, const ew__json_doc *b) {
-    bool same = a->type == b->type && a->n_nodes == b->n_nodes && a->complete == b->complete && a->root_complete == b->root_complete &&
-                a->has_newline == b->has_newline && a->escaped_keys == b->escaped_keys && a->root.ptr == b->root.ptr &&
-                a->root.len == b->root.len;
+    bool same = a->type == b->type && a->n_nodes == b->n_nodes && a->complete == b->complete &&
+                a->root_complete == b->root_complete && a->has_newline == b->has_newline &&
+                a->escaped_keys == b->escaped_keys && a->root.ptr == b->root.ptr && a->root.len == b->root.len;
     for (unsigned i = 1; same && i < a->n_nodes; i++) {
         const ew__json_node *x = &a->nodes[i], *y = &b->nodes[i];
         same = x->key == y->key && x->key_len == y->key_len && x->value == y->value && x->value_len == y->value_len &&
@@ -60,7 +60,8 @@ static inline ew_err verdict(ew_str bytes, size_t shift, size_t *ret_position) {
     if (ew__json_parse(&best, text) != err || ew__json_parse_portable(&portable, text) != err) {
         disagree("the scanners and the checker differ", text);
     }
-    if (ew__json_validate(text, &other) != err || (err != EW_OK && other != position) || ew__json_scan_portable(NULL, text) != (err == EW_OK)) {
+    if (ew__json_validate(text, &other) != err || (err != EW_OK && other != position) ||
+        ew__json_scan_portable(NULL, text) != (err == EW_OK)) {
         disagree("validation alone differs", text);
     }
     if (err == EW_OK ? !docs_equal(&best, &portable) : best.error_at != position || portable.error_at != position) {

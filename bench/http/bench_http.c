@@ -1,0 +1,117 @@
+/*
+ * bench/http/bench_http.c: the serving side of the http wire without sockets: requests are fed from memory, answers thrown away. Prints
+ * nanoseconds of CPU per request; under `valgrind --tool=callgrind` it gives instruction counts that no other load disturbs.
+ *
+ *     bench_http [ROUNDS] [REQUESTS-PER-ROUND] [PAYLOAD-BYTES] [DEPTH]
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/http/http.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static bool always_here(const ew__home *home) {
+    (void)home;
+    return true;
+}
+
+static void never_posted(ew__home *home, ew__task *task) {
+    (void)home;
+    (void)task;
+}
+
+static const ew__home_ops home_ops = {.here = always_here, .post = never_posted};
+
+static void throw_away(ew__conn *conn) {
+    ew__out_consume(&conn->out, conn->out.bytes);
+}
+
+static void read_on(ew__conn *conn, bool on) {
+    (void)conn;
+    (void)on;
+}
+
+static void closed(ew__conn *conn) {
+    (void)conn;
+    (void)fprintf(stderr, "the server closed the connection\n");
+    exit(1);
+}
+
+static const ew__conn_ops conn_ops = {.send = throw_away, .read = read_on, .finish = closed, .abort = closed};
+
+static void echo(ew_call *call, void *arg) {
+    (void)arg;
+    (void)ew_call_done(call, ew_call_input(call));
+}
+
+static double cpu_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* DEPTH requests with a payload like the load generator's. */
+static size_t make_requests(char *out, size_t capacity, size_t payload, unsigned depth) {
+    size_t at = 0;
+    for (unsigned i = 0; i < depth; i++) {
+        size_t text = payload - 11;
+        at += (size_t)snprintf(out + at, capacity - at,
+                               "POST /echo HTTP/1.1\r\nHost: 127.0.0.1:3400\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n"
+                               "{\"data\":{\"text\":\"",
+                               payload + 9);
+        memset(out + at, 'x', text);
+        at += text;
+        at += (size_t)snprintf(out + at, capacity - at, "\"}}");
+    }
+    return at;
+}
+
+int main(int argc, char **argv) {
+    unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 9;
+    unsigned requests = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 200000;
+    size_t payload = argc > 3 ? strtoul(argv[3], NULL, 10) : 100;
+    unsigned depth = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 16;
+    const ew_env *env = ew_env_default();
+    ew_limits limits = {0};
+    ew_limits_complete(&limits);
+    ew__registry registry;
+    ew__home home = {.ops = &home_ops};
+    if (ew__registry_init(&registry, env) != EW_OK || ew__registry_add(&registry, "/flow/echo", &ew__local_callee, NULL, echo, NULL, NULL) != EW_OK)
+        return 1;
+    ew__home_init(&home, env, &limits);
+    ew__site site = {.port = 3400, .actions = ew__registry_get(&registry)};
+    ew__conn conn = {.ops = &conn_ops, .home = &home, .site = &site, .scratch = calloc(1, ew__wire_http.scratch_size)};
+    ew__out_init(&conn.out, &home.blocks);
+    ew__peer *peer = calloc(1, ew__wire_http.serve_size);
+    size_t capacity = (payload + 300) * depth;
+    char *bytes = malloc(capacity);
+    if (!peer || !bytes || !conn.scratch)
+        return 1;
+    peer->wire = &ew__wire_http;
+    peer->conn = &conn;
+    peer->role = EW__SERVE;
+    if (ew__wire_http.init(peer) != EW_OK)
+        return 1;
+    size_t n = make_requests(bytes, capacity, payload, depth);
+    double best = 1e18;
+    for (unsigned r = 0; r < rounds; r++) {
+        double t0 = cpu_ns();
+        for (unsigned i = 0; i < requests; i += depth) {
+            ew__home_read_clock(&home);
+            ew__wire_http.input(peer, (const uint8_t *)bytes, n);
+        }
+        double ns = (cpu_ns() - t0) / requests;
+        best = ns < best ? ns : best;
+    }
+    printf("http wire, %zu B payload, %u deep: best of %u rounds %.0f ns CPU per request (no kernel)\n", payload, depth, rounds, best);
+    ew__wire_http.gone(peer, EW_OK);
+    ew__out_done(&conn.out);
+    ew__actions_unref(site.actions);
+    ew__home_done(&home);
+    ew__registry_done(&registry);
+    free(conn.scratch);
+    free(peer);
+    free(bytes);
+    return 0;
+}

@@ -1,0 +1,62 @@
+/*
+ * tests/contract/scenarios.h: what every wire must do, as scenarios over the rig. A scenario checks what came out only when rig->strict: the same ones run
+ * with connections cut and memory failing, where only the rig's own checks hold (exactly one end, nothing left).
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef EW_TESTS_SCENARIOS_H
+#define EW_TESTS_SCENARIOS_H
+
+#include "support/rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* A wire under contract. A new wire is a new row (wires.c). */
+typedef struct contract_wire {
+    const ew__wire *wire;
+    bool lines;          /* its streams are lines: chunks with a raw newline arrive without white space */
+    bool cancel_is_ours; /* cancelling ends the call here, whatever the callee says */
+} contract_wire;
+extern const contract_wire contract_wires[];
+extern const size_t n_contract_wires;
+
+typedef struct scenario {
+    const char *name;
+    unsigned needs;                     /* EW__CAN_*; a wire that cannot is passed over, aloud */
+    void (*run)(rig *r, const contract_wire *w);
+    void (*limits)(ew_limits *limits);  /* may be NULL */
+    bool large;                         /* too many bytes to be cut at each of them */
+} scenario;
+extern const scenario scenarios_plain[], scenarios_hard[]; /* ended by a NULL name */
+
+/* The n-th of all; NULL at the end. */
+const scenario *scenario_at(size_t i);
+
+/* Limits that are small enough to be reached quickly. */
+void contract_limits(const scenario *s, ew_limits *limits);
+#define CONTRACT_PIPE_ROOM ((size_t)16 * 1024)
+
+/* ---- for scenarios ---- */
+
+#define MUST(condition)                                                                                                \
+    do {                                                                                                               \
+        if (r->strict)                                                                                                 \
+            assert_true(condition);                                                                                    \
+    } while (0)
+#define MUST_BE(text, expected)                                                                                        \
+    do {                                                                                                               \
+        if (r->strict) {                                                                                               \
+            assert_non_null(text);                                                                                     \
+            assert_string_equal(text, expected);                                                                       \
+        }                                                                                                              \
+    } while (0)
+
+/* Opens on a pair and lets everything happen. */
+rig_call *call_plain(rig_pair *pair, const char *key, const char *input);
+rig_call *call_stream(rig_pair *pair, const char *key, const char *input);
+void must_succeed(rig *r, const rig_call *rc, const char *result);
+void must_fail(rig *r, const rig_call *rc, ew_status status);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * tests/contract/wires.c: the wires under contract, and what the scenarios share.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "contract/scenarios.h"
+#include "wire/http/http.h"
+#include "wire/mem/mem.h"
+
+const contract_wire contract_wires[] = {
+    {.wire = &ew__wire_mem},
+    {.wire = &ew__wire_http, .lines = true, .cancel_is_ours = true},
+};
+const size_t n_contract_wires = sizeof contract_wires / sizeof *contract_wires;
+
+const scenario *scenario_at(size_t i) {
+    const scenario *s = scenarios_plain;
+    for (; s->name; s++)
+        if (i-- == 0)
+            return s;
+    for (s = scenarios_hard; s->name; s++)
+        if (i-- == 0)
+            return s;
+    return NULL;
+}
+
+void contract_limits(const scenario *s, ew_limits *limits) {
+    *limits = (ew_limits){.out_high_bytes = 16 * 1024,
+                          .out_low_bytes = 4 * 1024,
+                          .out_max_bytes = 2 * 1024 * 1024,
+                          .pipeline_bytes = 4 * 1024,
+                          .in_queue_items = 8,
+                          .calls_per_connection = 20};
+    if (s->limits)
+        s->limits(limits);
+}
+
+rig_call *call_plain(rig_pair *pair, const char *key, const char *input) {
+    rig_call *rc = rig_open(pair, &(rig_request){.key = key, .input = ew_str_from(input)});
+    rig_run(pair->rig);
+    return rc;
+}
+
+rig_call *call_stream(rig_pair *pair, const char *key, const char *input) {
+    rig_call *rc = rig_open(pair, &(rig_request){.key = key, .input = ew_str_from(input), .stream = true});
+    rig_run(pair->rig);
+    return rc;
+}
+
+void must_succeed(rig *r, const rig_call *rc, const char *result) {
+    if (!r->strict)
+        return;
+    assert_int_equal(rc->ended, 1);
+    if (rc->status != EW_STATUS_OK)
+        fail_msg("ended %s: %s", ew_status_name(rc->status), rc->message);
+    assert_int_equal(rc->origin, EW_ORIGIN_ACTION);
+    assert_string_equal(rc->result, result);
+}
+
+void must_fail(rig *r, const rig_call *rc, ew_status status) {
+    if (!r->strict)
+        return;
+    assert_int_equal(rc->ended, 1);
+    if (rc->status != status)
+        fail_msg("ended %s (%s), not %s", ew_status_name(rc->status), rc->message ? rc->message : rc->result, ew_status_name(status));
+}

@@ -1,0 +1,529 @@
+/*
+ * tests/support/rig.c: the world and its connections. See rig.h; callers are in rig_call.c, actions in rig_actions.c.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "support/rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define PIPE_ROOM ((size_t)256 * 1024) /* what two sockets hold between them */
+#define LINGER_MS 2000
+#define TURNS 20000000u
+
+/* ---- homes ---- */
+
+static bool home_here(const ew__home *home) {
+    return !ew__container_of(home, rig_side, home)->elsewhere;
+}
+
+static void home_post(ew__home *home, ew__task *task) {
+    rig_side *side = ew__container_of(home, rig_side, home);
+    task->next = NULL;
+    *side->last_post = task;
+    side->last_post = &task->next;
+}
+
+static const ew__home_ops home_ops = {.here = home_here, .post = home_post};
+
+static bool run_posts(rig_side *side) {
+    ew__task *task = side->posts;
+    bool was_elsewhere = side->elsewhere;
+    if (!task)
+        return false;
+    side->posts = NULL;
+    side->last_post = &side->posts;
+    side->elsewhere = false;
+    while (task) {
+        ew__task *next = task->next;
+        task->fn(task);
+        task = next;
+    }
+    side->elsewhere = was_elsewhere;
+    return true;
+}
+
+static void init_side(rig *r, int which) {
+    rig_side *side = &r->side[which];
+    side->rig = r;
+    side->last_post = &side->posts;
+    side->home.ops = &home_ops;
+    ew__home_init(&side->home, &r->env.env, &r->limits);
+    side->site.port = 3400;
+    side->site.authority = EW_STR("127.0.0.1:3400");
+    if (which == RIG_SERVER)
+        side->site.actions = r->actions;
+}
+
+void rig_init(rig *r, const ew__wire *wire, const rig_options *options) {
+    memset(r, 0, sizeof *r);
+    ew__test_env_init(&r->env, options->seed);
+    r->limits = options->limits;
+    ew_limits_complete(&r->limits);
+    r->wire = wire;
+    r->split = options->split;
+    r->pipe_room = options->pipe_room ? options->pipe_room : PIPE_ROOM;
+    r->chance = options->seed * 2 + 1;
+    r->actions = rig_actions();
+    r->last_call = &r->calls;
+    r->seen_deadline_ms = -2;
+    init_side(r, RIG_CLIENT);
+    init_side(r, RIG_SERVER);
+}
+
+static uint64_t draw(rig *r) {
+    r->chance ^= r->chance << 13;
+    r->chance ^= r->chance >> 7;
+    r->chance ^= r->chance << 17;
+    return r->chance;
+}
+
+uint64_t rig_dropped(rig *r, int side) {
+    return atomic_load(&r->side[side].home.dropped);
+}
+
+/* ---- pipes ---- */
+
+static void pipe_add(rig_pipe *pipe, const uint8_t *bytes, size_t n) {
+    if (pipe->start + pipe->len + n > pipe->cap) {
+        size_t cap = (pipe->len + n) * 2 + 256;
+        uint8_t *grown = malloc(cap);
+        assert_non_null(grown);
+        if (pipe->len)
+            memcpy(grown, pipe->bytes + pipe->start, pipe->len);
+        free(pipe->bytes);
+        pipe->bytes = grown;
+        pipe->cap = cap;
+        pipe->start = 0;
+    }
+    memcpy(pipe->bytes + pipe->start + pipe->len, bytes, n);
+    pipe->len += n;
+}
+
+static void pipe_take(rig_pipe *pipe, size_t n) {
+    pipe->start += n;
+    pipe->len -= n;
+    pipe->delivered += n;
+    if (pipe->len == 0)
+        pipe->start = 0;
+}
+
+/* ---- an end of a connection: as io/stream.c ---- */
+
+static rig_end *end_of(ew__conn *conn) {
+    return ew__container_of(conn, rig_end, conn);
+}
+
+static rig_end *other_end(rig_end *end) {
+    return &end->pair->end[1 - end->side];
+}
+
+static void end_close(rig_end *end, ew_err why) {
+    if (end->closing)
+        return;
+    end->closing = true;
+    end->why = why;
+    end->dirty = false;
+    ew__timer_stop(&end->conn.home->timers, &end->stall);
+}
+
+static void on_stall(ew__timer *timer, uint64_t now) {
+    rig_end *end = ew__container_of(timer, rig_end, stall);
+    uint64_t limit = EW__MS(end->lingering ? LINGER_MS : end->conn.home->limits->stall_ms);
+    if (now - end->progress_at >= limit)
+        end_close(end, end->lingering ? EW_OK : EW_ETIMEOUT);
+    else if (end->lingering || end->conn.out.bytes > 0)
+        (void)ew__timer_set(&end->conn.home->timers, timer, end->progress_at + limit, on_stall);
+}
+
+static void watch_progress(rig_end *end, uint64_t limit_ms) {
+    uint64_t at = end->progress_at + EW__MS(limit_ms);
+    if (ew__timer_active(&end->stall) && end->stall.at <= at)
+        return;
+    if (ew__timer_set(&end->conn.home->timers, &end->stall, at, on_stall) != EW_OK)
+        end_close(end, EW_ENOMEM);
+}
+
+static void linger(rig_end *end) {
+    if (end->lingering || end->closing)
+        return;
+    end->lingering = true;
+    end->pair->pipe[end->side].eof = true;
+    end->progress_at = end->conn.home->now;
+    watch_progress(end, LINGER_MS);
+    end->reading = true;
+}
+
+static void after_write(rig_end *end, size_t n) {
+    const ew_limits *limits = end->conn.home->limits;
+    end->progress_at = end->conn.home->now;
+    ew__out_consume(&end->conn.out, n);
+    if (end->was_full && end->conn.out.bytes <= limits->out_low_bytes) {
+        end->was_full = false;
+        end->n_drained++;
+        if (end->peer && end->peer->wire->drained)
+            end->peer->wire->drained(end->peer);
+    }
+    if (end->conn.out.bytes >= limits->out_high_bytes)
+        end->was_full = true;
+    if (end->finishing && end->conn.out.bytes == 0)
+        linger(end);
+}
+
+/* Bytes that are sent to an end that has gone vanish; the sender learns it by its reading, or by `reset`. */
+static size_t write_some(rig_end *end) {
+    rig_pipe *pipe = &end->pair->pipe[end->side];
+    ew__out_vec vec[4];
+    size_t done = 0;
+    bool lost = other_end(end)->closing;
+    unsigned n = ew__out_peek(&end->conn.out, vec, 4);
+    for (unsigned i = 0; i < n; i++) {
+        size_t fits = pipe->room > pipe->len ? pipe->room - pipe->len : 0;
+        size_t take = lost || vec[i].len < fits ? vec[i].len : fits;
+        if (!lost && take)
+            pipe_add(pipe, vec[i].ptr, take);
+        done += take;
+        if (take < vec[i].len)
+            break;
+    }
+    end->reset = end->reset || (lost && done > 0);
+    return done;
+}
+
+static bool flush(rig_end *end) {
+    bool moved = false;
+    if (end->closing || (!end->dirty && !end->blocked))
+        return false;
+    if (end->conn.out.bytes > end->peak_out)
+        end->peak_out = end->conn.out.bytes;
+    end->dirty = false;
+    bool was_blocked = end->blocked;
+    end->blocked = false;
+    while (!end->closing && end->conn.out.bytes > 0) {
+        size_t n = write_some(end);
+        if (n > 0) {
+            moved = true;
+            after_write(end, n);
+            continue;
+        }
+        if (!was_blocked)
+            end->progress_at = end->conn.home->now;
+        end->blocked = true;
+        end->was_full = end->was_full || end->conn.out.bytes >= end->conn.home->limits->out_high_bytes;
+        watch_progress(end, end->conn.home->limits->stall_ms);
+        break;
+    }
+    return moved;
+}
+
+static void conn_send(ew__conn *conn) {
+    rig_end *end = end_of(conn);
+    if (end->closing)
+        return;
+    if (conn->out.bytes > end->peak_out)
+        end->peak_out = conn->out.bytes;
+    if (conn->out.bytes >= conn->home->limits->out_high_bytes)
+        end->was_full = true;
+    end->dirty = true;
+}
+
+static void conn_read(ew__conn *conn, bool on) {
+    end_of(conn)->reading = on;
+}
+
+static void conn_finish(ew__conn *conn) {
+    rig_end *end = end_of(conn);
+    if (end->finishing || end->closing)
+        return;
+    end->finishing = true;
+    if (conn->out.bytes > 0)
+        end->dirty = true;
+    else
+        linger(end);
+}
+
+static void conn_abort(ew__conn *conn) {
+    end_close(end_of(conn), EW_OK);
+}
+
+static void conn_ready(ew__conn *conn) {
+    (void)conn;
+}
+
+static const ew__conn_ops conn_ops = {.send = conn_send, .read = conn_read, .finish = conn_finish, .abort = conn_abort, .ready = conn_ready};
+
+/* ---- reading ---- */
+
+static size_t piece_size(rig *r, size_t len) {
+    if (r->split == RIG_WHOLE)
+        return len;
+    if (r->split == RIG_BYTES)
+        return 1;
+    uint64_t most = draw(r) % 4 == 0 ? 5000 : 16;
+    uint64_t n = 1 + draw(r) % most;
+    return n < len ? (size_t)n : len;
+}
+
+/* The bytes lie in a block of exactly their size, so that a memory checker sees who reads past them. */
+static void give_bytes(rig_end *end, const rig_pipe *pipe, size_t n) {
+    uint8_t *copy = malloc(n);
+    assert_non_null(copy);
+    memcpy(copy, pipe->bytes + pipe->start, n);
+    end->peer->wire->input(end->peer, copy, n);
+    memset(copy, 0xdd, n);
+    free(copy);
+}
+
+static void deliver_bytes(rig_end *end, rig_pipe *pipe) {
+    size_t n = piece_size(end->pair->rig, pipe->len), size = 0;
+    uint64_t until_cut = pipe->cut_at - pipe->delivered;
+    n = n < until_cut ? n : (size_t)until_cut;
+    bool wanted = end->peer && !end->finishing;
+    uint8_t *place = wanted && end->peer->wire->reserve ? end->peer->wire->reserve(end->peer, &size) : NULL;
+    if (place) {
+        n = n < size ? n : size;
+        memcpy(place, pipe->bytes + pipe->start, n);
+        end->peer->wire->input(end->peer, place, n);
+    } else if (wanted) {
+        give_bytes(end, pipe, n);
+    }
+    pipe_take(pipe, n);
+    if (end->dirty && !end->closing)
+        (void)flush(end);
+}
+
+static void deliver_eof(rig_end *end) {
+    end->reading = false;
+    if (end->lingering || !end->peer)
+        end_close(end, EW_OK);
+    else if (!end->finishing)
+        end->peer->wire->eof(end->peer);
+}
+
+static bool deliver(rig_end *end) {
+    rig_pipe *pipe = &end->pair->pipe[1 - end->side];
+    if (end->closing)
+        return false;
+    if (pipe->delivered == pipe->cut_at) {
+        rig_cut(end->pair, 1 - end->side, pipe->cut_kind);
+        return true;
+    }
+    if (!end->reading) {
+        if (end->reset && !end->lingering)
+            end_close(end, EW_ECLOSED);
+        return end->closing;
+    }
+    if (pipe->len > 0)
+        deliver_bytes(end, pipe);
+    else if (pipe->eof)
+        deliver_eof(end);
+    else
+        return false;
+    return true;
+}
+
+/* ---- life of a connection: as endpoint/link.c ---- */
+
+static bool reap(rig_end *end) {
+    const ew_env *env = end->conn.home->env;
+    if (!end->closing || end->gone)
+        return false;
+    end->gone = true;
+    if (end->peer) {
+        const ew__wire *wire = end->peer->wire;
+        size_t size = end->peer->role == EW__SERVE ? wire->serve_size : wire->call_size;
+        wire->gone(end->peer, end->why);
+        ew__free(env, end->peer, size);
+        end->peer = NULL;
+    }
+    ew__out_done(&end->conn.out);
+    end->pair->pipe[end->side].eof = true;
+    return true;
+}
+
+static ew_err attach(rig_end *end, const ew__wire *wire, ew__role role) {
+    rig_side *side = &end->pair->rig->side[end->side];
+    const ew_env *env = side->home.env;
+    size_t size = role == EW__SERVE ? wire->serve_size : wire->call_size;
+    if (!side->scratch)
+        side->scratch = ew__zalloc(env, wire->scratch_size ? wire->scratch_size : 1);
+    ew__peer *peer = side->scratch ? ew__zalloc(env, size) : NULL;
+    if (!peer)
+        return EW_ENOMEM;
+    end->conn.scratch = side->scratch;
+    *peer = (ew__peer){.wire = wire, .conn = &end->conn, .role = role};
+    ew_err err = wire->init(peer);
+    if (err == EW_OK)
+        end->peer = peer;
+    else
+        ew__free(env, peer, size);
+    return err;
+}
+
+static void init_end(rig_pair *pair, int which) {
+    rig_end *end = &pair->end[which];
+    rig_side *side = &pair->rig->side[which];
+    end->pair = pair;
+    end->side = which;
+    end->reading = true;
+    end->conn = (ew__conn){.ops = &conn_ops, .home = &side->home, .site = &side->site};
+    ew__out_init(&end->conn.out, &side->home.blocks);
+    pair->pipe[which].room = pair->rig->pipe_room;
+    pair->pipe[which].cut_at = UINT64_MAX;
+}
+
+rig_pair *rig_connect(rig *r) {
+    rig_pair *pair = calloc(1, sizeof *pair);
+    assert_non_null(pair);
+    pair->rig = r;
+    pair->next = r->pairs;
+    r->pairs = pair;
+    for (int i = 0; i < 2; i++) {
+        init_end(pair, i);
+        if (attach(&pair->end[i], r->wire, i == RIG_SERVER ? EW__SERVE : EW__CALL) != EW_OK)
+            end_close(&pair->end[i], EW_ENOMEM);
+    }
+    if (r->on_connect)
+        r->on_connect(r);
+    return pair;
+}
+
+void rig_cut(rig_pair *pair, int sender, rig_cut_kind kind) {
+    pair->pipe[0].len = pair->pipe[1].len = 0;
+    pair->pipe[0].cut_at = pair->pipe[1].cut_at = UINT64_MAX;
+    pair->pipe[sender].eof = true;
+    end_close(&pair->end[sender], EW_ECLOSED);
+    if (kind == RIG_RESET)
+        end_close(&pair->end[1 - sender], EW_ECLOSED);
+}
+
+void rig_stall(rig_pair *pair, int side, bool on) {
+    pair->pipe[side].room = on ? 0 : pair->rig->pipe_room;
+}
+
+void rig_close(rig_pair *pair, int side) {
+    end_close(&pair->end[side], EW_OK);
+}
+
+uint32_t rig_capacity(const rig_pair *pair) {
+    const rig_end *end = &pair->end[RIG_CLIENT];
+    return end->closing || !end->peer ? 0 : end->peer->wire->capacity(end->peer);
+}
+
+/* ---- time ---- */
+
+static bool run_timers(rig_side *side) {
+    if (side->frozen || ew__timers_next(&side->home.timers) > side->home.now)
+        return false;
+    ew__timers_run(&side->home.timers, side->home.now);
+    return true;
+}
+
+static bool turn(rig *r) {
+    bool moved = false;
+    for (int i = 0; i < 2; i++) {
+        ew__home_read_clock(&r->side[i].home);
+        moved |= run_posts(&r->side[i]);
+    }
+    for (rig_pair *pair = r->pairs; pair; pair = pair->next) {
+        for (int i = 0; i < 2; i++) {
+            moved |= flush(&pair->end[i]);
+            moved |= deliver(&pair->end[i]);
+            moved |= reap(&pair->end[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        moved |= run_timers(&r->side[i]);
+    return moved;
+}
+
+void rig_run(rig *r) {
+    for (unsigned turns = 0; turn(r); turns++)
+        if (turns > TURNS)
+            fail_msg("%s: the world does not come to rest", r->wire->name);
+}
+
+static uint64_t next_timer(const rig *r) {
+    uint64_t next = EW__NEVER;
+    for (int i = 0; i < 2; i++) {
+        uint64_t at = r->side[i].frozen ? EW__NEVER : ew__timers_next(&r->side[i].home.timers);
+        next = at < next ? at : next;
+    }
+    return next;
+}
+
+void rig_advance(rig *r, uint64_t ms) {
+    uint64_t until = r->env.now_ns + EW__MS(ms);
+    rig_run(r);
+    for (uint64_t next; (next = next_timer(r)) <= until;) {
+        if (next > r->env.now_ns)
+            ew__test_env_advance(&r->env, next - r->env.now_ns);
+        rig_run(r);
+    }
+    ew__test_env_advance(&r->env, until - r->env.now_ns);
+    rig_run(r);
+}
+
+/* ---- the end of the world ---- */
+
+static void check_call(const rig *r, const rig_call *rc) {
+    unsigned expected = rc->released ? 0 : 1;
+    if (rc->ended != expected || rc->after_end != 0 || rc->call)
+        fail_msg("%s: a caller was told %u ends (and %u events after it), not %u", r->wire->name, rc->ended, rc->after_end, expected);
+}
+
+static void free_call(rig_call *rc) {
+    for (size_t i = 0; i < rc->n_chunks; i++)
+        free(rc->chunks[i]);
+    free(rc->chunks);
+    free(rc->chunk_len);
+    free(rc->result);
+    free(rc->message);
+    free(rc->details);
+    free(rc);
+}
+
+static void finish_pairs(rig *r) {
+    while (r->pairs) {
+        rig_pair *pair = r->pairs;
+        if (!pair->end[0].gone || !pair->end[1].gone)
+            fail_msg("%s: a connection was not closed after its other end had gone", r->wire->name);
+        r->pairs = pair->next;
+        free(pair->pipe[0].bytes);
+        free(pair->pipe[1].bytes);
+        free(pair);
+    }
+}
+
+static void finish_side(rig *r, int which) {
+    rig_side *side = &r->side[which];
+    const char *name = which == RIG_CLIENT ? "client" : "server";
+    if (side->home.live_calls != 0)
+        fail_msg("%s: %u calls of the %s have not ended", r->wire->name, side->home.live_calls, name);
+    if (ew__timers_next(&side->home.timers) != EW__NEVER)
+        fail_msg("%s: a timer of the %s is still set", r->wire->name, name);
+    ew__free(&r->env.env, side->scratch, side->scratch ? (r->wire->scratch_size ? r->wire->scratch_size : 1) : 0);
+    ew__home_done(&side->home);
+}
+
+void rig_finish(rig *r) {
+    r->side[0].frozen = r->side[1].frozen = r->side[0].elsewhere = r->side[1].elsewhere = false;
+    for (rig_pair *pair = r->pairs; pair; pair = pair->next)
+        end_close(&pair->end[RIG_CLIENT], EW_OK);
+    rig_advance(r, 600 * 1000);
+    r->held = ew_call_unref(r->held);
+    finish_pairs(r);
+    while (r->calls) {
+        rig_call *rc = r->calls;
+        check_call(r, rc);
+        r->calls = rc->next;
+        free_call(rc);
+    }
+    finish_side(r, RIG_CLIENT);
+    finish_side(r, RIG_SERVER);
+    if (ew__test_env_live_blocks(&r->env) != 0)
+        fail_msg("%s: %zu blocks (%zu bytes) of memory are left", r->wire->name, ew__test_env_live_blocks(&r->env), ew__test_env_live_bytes(&r->env));
+}
