@@ -107,9 +107,17 @@ static unsigned fill_vectors(const ew__stream *stream, uv_buf_t *bufs, size_t *r
     return n;
 }
 
+/* A write that the socket did not take at once; made only then, so that an idle stream stays small. */
+struct pending {
+    uv_write_t request;
+    ew__stream *stream;
+};
+
 static void on_written(uv_write_t *request, int status) {
-    ew__stream *stream = ew__container_of(request, ew__stream, write);
+    struct pending *pending = ew__container_of(request, struct pending, request);
+    ew__stream *stream = pending->stream;
     size_t bytes = stream->writing;
+    ew__free(stream->loop->home.env, pending, sizeof *pending);
     stream->writing = 0;
     if (stream->closing)
         return;
@@ -128,8 +136,15 @@ static void write_later(ew__stream *stream) {
     uv_buf_t bufs[VECTORS];
     size_t bytes = 0;
     unsigned n = fill_vectors(stream, bufs, &bytes);
-    int err = uv_write(&stream->write, uv_of(stream), bufs, n, on_written);
+    struct pending *pending = ew__alloc(stream->loop->home.env, sizeof *pending);
+    if (!pending) {
+        ew__stream_close(stream, EW_ENOMEM);
+        return;
+    }
+    pending->stream = stream;
+    int err = uv_write(&pending->request, uv_of(stream), bufs, n, on_written);
     if (err != 0) {
+        ew__free(stream->loop->home.env, pending, sizeof *pending);
         ew__stream_close(stream, ew__err_from_uv(err));
         return;
     }

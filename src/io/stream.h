@@ -23,7 +23,6 @@ struct ew__stream {
     const ew__stream_events *events;
     ew__out *out;         /* the owner's queue */
     ew__stream *next_dirty;
-    uv_write_t write;
     ew__timer stall;      /* no progress in writing, or lingering too long */
     uint64_t progress_at; /* when the last bytes left */
     size_t writing;       /* bytes handed to libuv, still in `out` */

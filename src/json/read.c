@@ -124,28 +124,25 @@ static inline bool node_is(const ew__json_doc *doc, const ew__json_node *node, e
                  : ew__json_name_is(ew__str(key, node->key_len), name);
 }
 
-/*
- * Among the nodes from `node` to `end`, the first one of level and name; with ret_repeated it also looks for a second. Goes
- * through the array, not along the links: that is one load after the other instead of one for the other.
- */
-EW__JSON_INLINE const ew__json_node *find_nodes(const ew__json_doc *doc, const ew__json_node *node,
-                                                const ew__json_node *end, unsigned level, ew_str name,
+/* Along the values of one parent, from `node` on: the first of that name; with ret_repeated it also looks for a second. */
+EW__JSON_INLINE const ew__json_node *find_nodes(const ew__json_doc *doc, const ew__json_node *node, ew_str name,
                                                 bool *ret_repeated, bool plain) {
     const ew__json_node *found = NULL;
-    for (; node < end; node++) {
-        if ((plain && node->key_len != name.len) || node->level != level || !node_is(doc, node, name, plain)) {
-            continue;
+    for (;; node = &doc->nodes[node->next]) {
+        if (node_is(doc, node, name, plain)) {
+            if (found != NULL) {
+                *ret_repeated = true;
+                return found;
+            }
+            found = node;
+            if (ret_repeated == NULL) {
+                return found;
+            }
         }
-        if (found != NULL) {
-            *ret_repeated = true;
-            break;
-        }
-        found = node;
-        if (ret_repeated == NULL) {
-            break;
+        if (node->next == 0) {
+            return found;
         }
     }
-    return found;
 }
 
 static inline ew_str value_of(const ew__json_doc *doc, const ew__json_node *node) {
@@ -155,7 +152,7 @@ static inline ew_str value_of(const ew__json_doc *doc, const ew__json_node *node
 /* Names with escapes, long names, more members than nodes. */
 static ew_str find_slowly(const ew__json_doc *doc, ew_str name, bool *ret_repeated) {
     const ew__json_node *last = &doc->nodes[1];
-    ew_str found = value_of(doc, find_nodes(doc, last, doc->nodes + doc->n_nodes, 1, name, ret_repeated, false));
+    ew_str found = value_of(doc, find_nodes(doc, last, name, ret_repeated, false));
     if (doc->root_complete || (found.ptr != NULL && (ret_repeated == NULL || *ret_repeated))) {
         return found;
     }
@@ -175,33 +172,34 @@ ew_str ew__json_find(const ew__json_doc *doc, ew_str name, bool *ret_repeated) {
         return nothing;
     }
     if (EW__LIKELY(doc->root_complete && is_plain_search(doc, name))) {
-        return value_of(doc, find_nodes(doc, &doc->nodes[1], doc->nodes + doc->n_nodes, 1, name, ret_repeated, true));
+        return value_of(doc, find_nodes(doc, &doc->nodes[1], name, ret_repeated, true));
     }
     return find_slowly(doc, name, ret_repeated);
 }
 
 /* The node of level 1 whose value begins at `at`, or NULL. */
 static inline const ew__json_node *node_at(const ew__json_doc *doc, const char *at) {
-    const ew__json_node *node = &doc->nodes[1], *end = doc->nodes + doc->n_nodes;
-    while (node < end && (node->level != 1 || doc->text.ptr + node->value != at)) {
-        node++;
+    const ew__json_node *node = &doc->nodes[1];
+    while (doc->text.ptr + node->value != at) {
+        if (node->next == 0) {
+            return NULL;
+        }
+        node = &doc->nodes[node->next];
     }
-    return node < end ? node : NULL;
+    return node;
 }
 
 ew_str ew__json_find_under(const ew__json_doc *doc, ew_str parent, ew_str name, bool *ret_repeated) {
-    const ew__json_node *node = doc->complete && parent.len != 0 ? node_at(doc, parent.ptr) : NULL;
-    if (node == NULL || !is_plain_search(doc, name)) {
+    bool noted = doc->complete && doc->n_nodes > 1 && parent.len != 0 && is_plain_search(doc, name);
+    const ew__json_node *node = noted ? node_at(doc, parent.ptr) : NULL;
+    if (node == NULL) {
         return ew__json_find_in(parent, name, ret_repeated);
     }
     if (ret_repeated != NULL) {
         *ret_repeated = false;
     }
-    if (node->type != EW_JSON_OBJECT) {
-        return nothing;
-    }
-    const ew__json_node *end = doc->nodes + (node->next != 0 ? node->next : doc->n_nodes);
-    return value_of(doc, find_nodes(doc, node + 1, end, 2, name, ret_repeated, true));
+    bool members = node->type == EW_JSON_OBJECT && node + 1 < doc->nodes + doc->n_nodes && node[1].level == 2;
+    return members ? value_of(doc, find_nodes(doc, node + 1, name, ret_repeated, true)) : nothing;
 }
 
 /* ---- JSON pointers ---- */

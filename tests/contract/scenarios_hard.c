@@ -240,6 +240,25 @@ static void stalled_socket(rig *r, const contract_wire *w) {
     must_fail(r, rc, EW_STATUS_UNAVAILABLE);
 }
 
+/* Many at once: their producers all wait, and all go on in the same turn. */
+static void slow_sockets(rig *r, const contract_wire *w) {
+    enum { PAIRS = 12 };
+    (void)w;
+    rig_pair *pairs[PAIRS];
+    for (int i = 0; i < PAIRS; i++) {
+        pairs[i] = rig_connect(r);
+        rig_stall(pairs[i], RIG_SERVER, true);
+        (void)rig_open(pairs[i], &(rig_request){.key = "/test/chunks", .input = EW_STR("{\"n\":10,\"size\":4000}"), .stream = true});
+        rig_run(r);
+    }
+    MUST(r->n_waits == PAIRS);
+    for (int i = 0; i < PAIRS; i++)
+        rig_stall(pairs[i], RIG_SERVER, false);
+    rig_run(r);
+    for (size_t i = 0; i < PAIRS; i++)
+        must_succeed(r, rig_nth(r, i), "{\"n\":10}");
+}
+
 static void small_out(ew_limits *limits) {
     limits->out_max_bytes = 64 * 1024;
 }
@@ -415,6 +434,7 @@ const scenario scenarios_hard[] = {
     {.name = "late_answer", .run = late_answer},
     {.name = "slow_caller", .needs = EW__CAN_CHUNKS, .run = slow_caller, .large = true},
     {.name = "slow_socket", .needs = EW__CAN_CHUNKS, .run = slow_socket, .large = true},
+    {.name = "slow_sockets", .needs = EW__CAN_CHUNKS, .run = slow_sockets, .large = true},
     {.name = "stalled_socket", .needs = EW__CAN_CHUNKS, .run = stalled_socket, .large = true},
     {.name = "flood", .needs = EW__CAN_CHUNKS, .run = flood, .limits = small_out, .large = true},
     {.name = "many", .run = many, .large = true},

@@ -42,6 +42,7 @@ static void run_cut(const contract_wire *w, const scenario *s, rig_split split, 
         first = first->next;
     for (int i = 0; i < 2 && first; i++)
         c->total[i] = first->pipe[i].delivered;
+    rig_check_no_hang(&r);
     rig_finish(&r);
 }
 
@@ -54,7 +55,6 @@ static void cut_everywhere(void **state) {
     const param *p = *state;
     cut whole = {.at = UINT64_MAX};
     run_cut(p->wire, p->scenario, RIG_WHOLE, &whole);
-    printf("DBG %s %llu %llu\n", p->scenario->name, (unsigned long long)whole.total[0], (unsigned long long)whole.total[1]);
     for (int sender = 0; sender < 2; sender++) {
         for (uint64_t at = 0; at <= whole.total[sender]; at++) {
             for (int kind = RIG_RESET; kind <= RIG_EOF; kind++) {

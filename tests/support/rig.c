@@ -469,6 +469,16 @@ void rig_advance(rig *r, uint64_t ms) {
 
 /* ---- the end of the world ---- */
 
+void rig_check_no_hang(rig *r) {
+    r->side[0].frozen = r->side[1].frozen = r->side[0].elsewhere = r->side[1].elsewhere = false;
+    for (rig_pair *pair = r->pairs; pair; pair = pair->next)
+        pair->pipe[0].room = pair->pipe[1].room = r->pipe_room;
+    rig_advance(r, 60 * 1000);
+    for (const rig_call *rc = r->calls; rc; rc = rc->next)
+        if (!rc->ended && !rc->released && strcmp(rc->key, "/test/never") != 0 && strcmp(rc->key, "/test/hold") != 0)
+            fail_msg("%s: a call of %s hangs", r->wire->name, rc->key);
+}
+
 static void check_call(const rig *r, const rig_call *rc) {
     unsigned expected = rc->released ? 0 : 1;
     if (rc->ended != expected || rc->after_end != 0 || rc->call)

@@ -80,6 +80,7 @@ struct rig_call {
     rig_call *next;
     ew_call *call; /* NULL once it has ended or was released */
     rig_pair *pair;
+    const char *key;
     int side;
     uint32_t full_after;
     unsigned ended;
@@ -138,6 +139,8 @@ void rig_stall(rig_pair *pair, int side, bool on);
 void rig_close(rig_pair *pair, int side);
 /* How many calls the client's end takes now. */
 uint32_t rig_capacity(const rig_pair *pair);
+/* Lets a minute pass with every hindrance gone: only calls that wait to be cancelled (/test/never, /test/hold) may still run then. */
+void rig_check_no_hang(rig *r);
 /*
  * Closes everything, lets ten minutes pass, then checks what must hold after every scenario: each caller was told one end and nothing after it,
  * no call lives, no timer is set, no connection is left, no memory either. Frees the rig.

@@ -107,6 +107,7 @@ rig_call *rig_open_from(rig_pair *pair, int side, const rig_request *request) {
     rc->rig = r;
     rc->pair = pair;
     rc->side = side;
+    rc->key = request->key ? request->key : "(list)";
     rc->full_after = request->full_after;
     *r->last_call = rc;
     r->last_call = &rc->next;

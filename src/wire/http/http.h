@@ -16,7 +16,7 @@ typedef struct ew__http_scratch {
     char date[29];       /* "Sun, 15 Nov 2026 21:03:11 GMT" */
 } ew__http_scratch;
 
-#define EW__HTTP_READER_BYTES 512 /* room for a frame/http1 reader */
+#define EW__HTTP_READER_BYTES 384 /* room for a frame/http1 reader; checked when a peer is made */
 
 /* The struct behind ew__peer is an ew__http_server (serve.h) or an ew__http_client (client.h), told apart by role. */
 ew_err ew__http_server_init(ew__peer *peer);

@@ -53,7 +53,7 @@ void ew__mem_remove(ew__mem_call *entry);
 ew__mem_call *ew__mem_find(const ew__mem_list *list, uint32_t id);
 
 /* wire.c: flow, the same for both directions. */
-ew_err ew__mem_send_chunk(ew__mem_call *entry, uint8_t event, ew_str json); /* EW_OK, EW_FULL, EW_ELIMIT */
+ew_err ew__mem_send_chunk(ew__mem_call *entry, uint8_t event, ew_str json); /* EW_OK, EW_FULL, EW_ELIMIT, EW_ENOMEM */
 ew_err ew__mem_given(ew__mem_call *entry, uint64_t bytes); /* the other side gave room; EW_EPROTO: more than it ever took */
 void ew__mem_took(ew__mem_call *entry, size_t bytes, bool all); /* a consumer took a chunk; all: give back whatever is owed */
 

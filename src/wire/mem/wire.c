@@ -81,6 +81,8 @@ ew_err ew__mem_send_chunk(ew__mem_call *entry, uint8_t event, ew_str json) {
     if (!ew__mem_fits(peer, &frame) || peer->peer.conn->out.bytes + json.len > limits_of(peer)->out_max_bytes)
         return EW_ELIMIT;
     ew__mem_send(peer, &frame);
+    if (peer->closed)
+        return EW_ENOMEM; /* a producer that does not wait must learn that nobody listens */
     entry->room -= (int64_t)json.len;
     entry->waiting = !has_room(entry);
     return entry->waiting ? EW_FULL : EW_OK;
