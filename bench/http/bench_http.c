@@ -23,9 +23,7 @@ static void never_posted(ew__home *home, ew__task *task) {
 
 static const ew__home_ops home_ops = {.here = always_here, .post = never_posted};
 
-static void throw_away(ew__conn *conn) {
-    ew__out_consume(&conn->out, conn->out.bytes);
-}
+static void throw_away(ew__conn *conn) { ew__out_consume(&conn->out, conn->out.bytes); }
 
 static void read_on(ew__conn *conn, bool on) {
     (void)conn;
@@ -57,7 +55,8 @@ static size_t make_requests(char *out, size_t capacity, size_t payload, unsigned
     for (unsigned i = 0; i < depth; i++) {
         size_t text = payload - 11;
         at += (size_t)snprintf(out + at, capacity - at,
-                               "POST /echo HTTP/1.1\r\nHost: 127.0.0.1:3400\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n"
+                               "POST /echo HTTP/1.1\r\nHost: 127.0.0.1:3400\r\nContent-Type: "
+                               "application/json\r\nContent-Length: %zu\r\n\r\n"
                                "{\"data\":{\"text\":\"",
                                payload + 9);
         memset(out + at, 'x', text);
@@ -77,7 +76,8 @@ int main(int argc, char **argv) {
     ew_limits_complete(&limits);
     ew__registry registry;
     ew__home home = {.ops = &home_ops};
-    if (ew__registry_init(&registry, env) != EW_OK || ew__registry_add(&registry, "/flow/echo", &ew__local_callee, NULL, echo, NULL, NULL) != EW_OK)
+    if (ew__registry_init(&registry, env) != EW_OK ||
+        ew__registry_add(&registry, "/flow/echo", &ew__local_callee, NULL, echo, NULL, NULL) != EW_OK)
         return 1;
     ew__home_init(&home, env, &limits);
     ew__site site = {.port = 3400, .actions = ew__registry_get(&registry)};
@@ -104,7 +104,8 @@ int main(int argc, char **argv) {
         double ns = (cpu_ns() - t0) / requests;
         best = ns < best ? ns : best;
     }
-    printf("http wire, %zu B payload, %u deep: best of %u rounds %.0f ns CPU per request (no kernel)\n", payload, depth, rounds, best);
+    printf("http wire, %zu B payload, %u deep: best of %u rounds %.0f ns CPU per request (no kernel)\n", payload, depth,
+           rounds, best);
     ew__wire_http.gone(peer, EW_OK);
     ew__out_done(&conn.out);
     ew__actions_unref(site.actions);

@@ -14,9 +14,7 @@ static void set_error(ew_app *app, const char *format, ...) {
     va_end(args);
 }
 
-const char *ew_app_error(const ew_app *app) {
-    return app->error;
-}
+const char *ew_app_error(const ew_app *app) { return app->error; }
 
 /* ---- options ---- */
 
@@ -102,9 +100,7 @@ ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
     return app;
 }
 
-ew_app *ew_app_new(const char *name) {
-    return ew_app_new_with(name, NULL);
-}
+ew_app *ew_app_new(const char *name) { return ew_app_new_with(name, NULL); }
 
 ew_app *ew_app_free(ew_app *app) {
     if (!app)
@@ -194,7 +190,8 @@ ew_err ew_app_listen(ew_app *app, const char *address) {
         return EW_EINVAL;
     }
     if (!listener->address.loopback && !app->allow_remote) {
-        set_error(app, "%s can be reached from other machines; --allow-remote (allow_remote) permits that", listener->address.text);
+        set_error(app, "%s can be reached from other machines; --allow-remote (allow_remote) permits that",
+                  listener->address.text);
         return EW_EACCESS;
     }
     listener->wire = wire;
@@ -202,11 +199,10 @@ ew_err ew_app_listen(ew_app *app, const char *address) {
     return EW_OK;
 }
 
-size_t ew_app_listeners(const ew_app *app) {
-    return app->started ? app->n_listeners : 0;
-}
+size_t ew_app_listeners(const ew_app *app) { return app->started ? app->n_listeners : 0; }
 
-ew_err ew_app_listener(const ew_app *app, size_t index, const char **ret_wire, const char **ret_address, int *ret_port) {
+ew_err ew_app_listener(const ew_app *app, size_t index, const char **ret_wire, const char **ret_address,
+                       int *ret_port) {
     if (index >= ew_app_listeners(app))
         return EW_ENOTFOUND;
     const ew__app_listener *listener = &app->listeners[index];

@@ -20,7 +20,7 @@ typedef struct ew__app_loop {
     ew__metrics metrics;
     pthread_t thread;
     bool has_thread;
-    bool abandoned; /* a handler did not end: this memory is never freed, because its answer may still come */
+    bool abandoned;  /* a handler did not end: this memory is never freed, because its answer may still come */
     ew__timer grace; /* for handlers that do not end when their call is cut off */
     ew__task drain_task, close_task, refresh_task;
     atomic_bool drain_sent, close_sent, refresh_sent;
@@ -50,9 +50,9 @@ struct ew_app {
     struct ew__scrape scrape;
     atomic_uint live_calls, connections;
     atomic_bool draining;
-    atomic_bool cut;      /* the end came before all calls had ended */
+    atomic_bool cut;       /* the end came before all calls had ended */
     ew__timer drain_timer; /* on the first loop */
-    pthread_mutex_t lock; /* of the states below */
+    pthread_mutex_t lock;  /* of the states below */
     pthread_cond_t changed;
     size_t running; /* loops that still run */
     bool started, stopped, leaked;

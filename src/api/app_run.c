@@ -41,7 +41,8 @@ static void on_grace_over(ew__timer *timer, uint64_t now) {
     ew__app_loop *loop = ew__container_of(timer, ew__app_loop, grace);
     (void)now;
     loop->abandoned = true;
-    ew__log(loop->app->env, EW_LOG_ERROR, "app", "%u calls did not end after they were cut off", loop->loop.home.live_calls);
+    ew__log(loop->app->env, EW_LOG_ERROR, "app", "%u calls did not end after they were cut off",
+            loop->loop.home.live_calls);
     if (loop->app->host)
         loop_ended(loop);
     else
@@ -107,7 +108,8 @@ static void drain_loop(ew__task *task) {
     ew__server_drain(&loop->server);
     if (atomic_load(&app->live_calls) == 0)
         close_all(app);
-    else if (loop == app->loops && ew__timer_set(&home->timers, &app->drain_timer, home->now + EW__MS(app->drain_ms), on_drain_over) != EW_OK)
+    else if (loop == app->loops &&
+             ew__timer_set(&home->timers, &app->drain_timer, home->now + EW__MS(app->drain_ms), on_drain_over) != EW_OK)
         on_drain_over(&app->drain_timer, home->now);
 }
 

@@ -39,7 +39,8 @@ static void close_and_discard(ew_client *client) {
     discard(client);
 }
 
-ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client, const char **ret_problem) {
+ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
+                     const char **ret_problem) {
     const ew_env *env = options && options->env ? options->env : ew_env_default();
     ew_client *client = ew__zalloc(env, sizeof *client);
     if (!client)
@@ -56,7 +57,9 @@ ew_err ew_client_new(const char *target, const ew_client_options *options, ew_cl
         ew__free(env, client, sizeof *client);
         return err;
     }
-    ew__site site = {.port = client->target.port, .authority = ew_str_from(client->target.authority), .path = ew_str_from(client->target.path)};
+    ew__site site = {.port = client->target.port,
+                     .authority = ew_str_from(client->target.authority),
+                     .path = ew_str_from(client->target.path)};
     ew__pool_init(&client->pool, &client->loop, client->target.wire, &site, client->target.host, client->target.port);
     client->pool.ud = client;
     if (client->host) {

@@ -31,11 +31,11 @@ struct ew_request {
     ew__arena arena;
     ew__task open_task, cancel_task;
     atomic_bool cancel_sent;
-    bool cancel_early; /* asked before the call was opened; loop thread */
+    bool cancel_early;     /* asked before the call was opened; loop thread */
     atomic_size_t sending; /* bytes of input on their way to the loop */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool ended; /* under lock */
+    bool ended;    /* under lock */
     bool keep_end; /* the user may wait for it */
     ew_end end;
 };

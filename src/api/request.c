@@ -24,8 +24,8 @@ static void unref(ew_request *request) {
 
 static ew_err copy_options(ew_request *request, const ew_request_options *options) {
     request->options = *options;
-    ew_str *const slices[] = {&request->options.action, &request->options.input, &request->options.context, &request->options.labels,
-                              &request->options.traceparent};
+    ew_str *const slices[] = {&request->options.action, &request->options.input, &request->options.context,
+                              &request->options.labels, &request->options.traceparent};
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++)
         if (ew__arena_str(&request->arena, *slices[i], slices[i]) != EW_OK)
             return EW_ENOMEM;
@@ -64,13 +64,18 @@ static ew_err on_chunk(ew_call *call, ew_str json) {
 }
 
 static ew_end public_end(const ew_call *call, const ew__end *end) {
-    return (ew_end){.status = end->status, .result = end->result, .fault = end->fault, .origin = end->origin, .trace_id = call ? call->remote_trace_id : ew__str(NULL, 0)};
+    return (ew_end){.status = end->status,
+                    .result = end->result,
+                    .fault = end->fault,
+                    .origin = end->origin,
+                    .trace_id = call ? call->remote_trace_id : ew__str(NULL, 0)};
 }
 
 /* Copies an end into the request's memory, for those who wait. Without memory for it they learn that. */
 static void keep_end(ew_request *request, const ew_end *end) {
     request->end = *end;
-    ew_str *const slices[] = {&request->end.result, &request->end.fault.message, &request->end.fault.details, &request->end.trace_id};
+    ew_str *const slices[] = {&request->end.result, &request->end.fault.message, &request->end.fault.details,
+                              &request->end.trace_id};
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
         if (ew__arena_str(&request->arena, *slices[i], slices[i]) == EW_OK)
             continue;
@@ -118,7 +123,8 @@ static void fill_call(ew_request *request, ew_call *call) {
         ew__trace_new(&call->trace, &home->rng);
     if (options->timeout_ms) {
         uint64_t now = ew__home_read_clock(home);
-        call->deadline = options->timeout_ms >= (EW__NEVER - now) / 1000000 ? EW__NEVER - 1 : now + EW__MS(options->timeout_ms);
+        call->deadline =
+            options->timeout_ms >= (EW__NEVER - now) / 1000000 ? EW__NEVER - 1 : now + EW__MS(options->timeout_ms);
     }
 }
 
@@ -136,7 +142,8 @@ static void open_request(ew__task *task) {
     }
     ew_call *call = ew__call_new(&client->loop.home, &caller, request);
     if (!call) {
-        tell_unopened(request, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory, or too many calls"));
+        tell_unopened(request, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
+                      EW_STR("out of memory, or too many calls"));
         return;
     }
     request->call = call;
@@ -160,7 +167,8 @@ static ew_err check_options(const ew_client *client, const ew_request_options *o
     return EW_OK;
 }
 
-static ew_err start(ew_client *client, ew__call_kind kind, const ew_request_options *options, ew_request **ret_request) {
+static ew_err start(ew_client *client, ew__call_kind kind, const ew_request_options *options,
+                    ew_request **ret_request) {
     ew_request *request = NULL;
     if (atomic_load(&client->closing))
         return EW_ECLOSED;
@@ -212,7 +220,8 @@ ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end) {
         return EW_EUNSUPPORTED;
     pthread_mutex_lock(&request->lock);
     while (!request->ended && err != ETIMEDOUT)
-        err = ms ? pthread_cond_timedwait(&request->changed, &request->lock, &until) : pthread_cond_wait(&request->changed, &request->lock);
+        err = ms ? pthread_cond_timedwait(&request->changed, &request->lock, &until)
+                 : pthread_cond_wait(&request->changed, &request->lock);
     bool ended = request->ended;
     pthread_mutex_unlock(&request->lock);
     if (!ended)
@@ -301,6 +310,4 @@ ew_err ew_request_send(ew_request *request, ew_str json) {
     return json.len == 0 || check_json(json) ? EW_ESYNTAX : post_piece(request, json, false);
 }
 
-ew_err ew_request_send_end(ew_request *request) {
-    return post_piece(request, ew__str(NULL, 0), true);
-}
+ew_err ew_request_send_end(ew_request *request) { return post_piece(request, ew__str(NULL, 0), true); }

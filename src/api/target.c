@@ -13,7 +13,8 @@ static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
 
 /* The wire of a scheme, what stands behind "://" in *rest. */
 static ew_err read_scheme(const char *text, const char **rest, ew__target *target, const char **ret_problem) {
-    static const char *const later[] = {"https", "reflection", "rrq", "stepflow+http", "stepflow+stdio", "jsonrpc", "jsonrpc+unix", "jsonrpc+stdio"};
+    static const char *const later[] = {"https",          "reflection", "rrq",          "stepflow+http",
+                                        "stepflow+stdio", "jsonrpc",    "jsonrpc+unix", "jsonrpc+stdio"};
     const char *colon = strchr(text, ':');
     if (!colon)
         return fail(EW_EINVAL, "a target looks like http://HOST:PORT", ret_problem);
@@ -32,7 +33,8 @@ static ew_err read_scheme(const char *text, const char **rest, ew__target *targe
 static bool host_ok(ew_str host, bool v6) {
     for (size_t i = 0; i < host.len; i++) {
         char c = host.ptr[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                     c == '.' || c == '_';
         if (!plain && !(v6 && c == ':'))
             return false;
     }
@@ -41,7 +43,8 @@ static bool host_ok(ew_str host, bool v6) {
 
 static bool path_ok(ew_str path) {
     for (size_t i = 0; i < path.len; i++)
-        if ((unsigned char)path.ptr[i] <= 0x20 || (unsigned char)path.ptr[i] >= 0x7f || path.ptr[i] == '#' || path.ptr[i] == '?')
+        if ((unsigned char)path.ptr[i] <= 0x20 || (unsigned char)path.ptr[i] >= 0x7f || path.ptr[i] == '#' ||
+            path.ptr[i] == '?')
             return false;
     return true;
 }
@@ -71,7 +74,8 @@ ew_err ew__target_parse(const char *text, ew__target *ret, const char **ret_prob
     const char *end = v6 ? memchr(authority.ptr, ']', authority.len) : memchr(authority.ptr, ':', authority.len);
     size_t host_len = end ? (size_t)(end - authority.ptr) : authority.len;
     ew_str host = v6 ? ew__str(authority.ptr + 1, end ? host_len - 1 : 0) : ew__str(authority.ptr, host_len);
-    ew_str port = ew__str(authority.ptr + host_len + (v6 && end ? 1 : 0), authority.len - host_len - (v6 && end ? 1 : 0));
+    ew_str port =
+        ew__str(authority.ptr + host_len + (v6 && end ? 1 : 0), authority.len - host_len - (v6 && end ? 1 : 0));
     ret->port = 80;
     if (!host_ok(host, v6) || host.len >= sizeof ret->host || authority.len >= sizeof ret->authority)
         return fail(EW_EINVAL, "the target has no valid host", ret_problem);

@@ -22,8 +22,9 @@ struct ew__task {
 };
 
 typedef struct ew__home_ops {
-    bool (*here)(const ew__home *home);         /* does the calling thread own this home? Any thread */
-    void (*post)(ew__home *home, ew__task *task); /* runs the task there, in order of posting. Any thread; never fails */
+    bool (*here)(const ew__home *home); /* does the calling thread own this home? Any thread */
+    void (*post)(ew__home *home,
+                 ew__task *task); /* runs the task there, in order of posting. Any thread; never fails */
 } ew__home_ops;
 
 /* Memory of one small size, kept for reuse up to a number, so that a steady flow of calls allocates nothing. */
@@ -46,11 +47,11 @@ struct ew__home {
     ew__timers timers;
     ew__rng rng;
     ew__blocks blocks;
-    ew__pieces pieces; /* small pooled memory: calls */
-    uint32_t live_calls;         /* opened and not yet ended by their callee */
-    atomic_uint *live_all;       /* the same over all homes of a runtime; may be NULL */
+    ew__pieces pieces;               /* small pooled memory: calls */
+    uint32_t live_calls;             /* opened and not yet ended by their callee */
+    atomic_uint *live_all;           /* the same over all homes of a runtime; may be NULL */
     void (*on_idle)(ew__home *home); /* the last call here has ended; may be NULL */
-    atomic_ullong dropped;       /* late events */
+    atomic_ullong dropped;           /* late events */
 };
 
 /* Sets everything but ops; limits must stay. */

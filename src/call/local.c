@@ -112,8 +112,9 @@ static void on_room_timer(ew__timer *timer, uint64_t now) {
 
 /* Through a timer that is due at once, so that producers take turns: one burst per call and turn of the loop. */
 static void local_room(ew_call *call) {
-    if (call->on_room)
-        (void)ew__timer_set(&call->home->timers, &call->room_timer, call->home->now, on_room_timer);
+    ew__home *home = call->home;
+    if (call->on_room && ew__timer_set(&home->timers, &call->room_timer, home->now, on_room_timer) != EW_OK)
+        on_room_timer(&call->room_timer, home->now); /* no memory for the turn: at once, so that it does not wait for ever */
 }
 
 const ew__callee_ops ew__local_callee = {

@@ -4,13 +4,9 @@
  */
 #include "endpoint/link.h"
 
-static ew__link *link_of_stream(ew__stream *stream) {
-    return ew__container_of(stream, ew__link, stream);
-}
+static ew__link *link_of_stream(ew__stream *stream) { return ew__container_of(stream, ew__link, stream); }
 
-static ew__link *link_of_conn(ew__conn *conn) {
-    return ew__container_of(conn, ew__link, conn);
-}
+static ew__link *link_of_conn(ew__conn *conn) { return ew__container_of(conn, ew__link, conn); }
 
 /* ---- shared memory of wires ---- */
 
@@ -32,7 +28,8 @@ void *ew__scratch_get(ew__scratches *scratches, const ew_env *env, const ew__wir
 void ew__scratches_done(ew__scratches *scratches, const ew_env *env) {
     for (size_t i = 0; i < sizeof scratches->wire / sizeof *scratches->wire; i++)
         if (scratches->wire[i])
-            ew__free(env, scratches->memory[i], scratches->wire[i]->scratch_size ? scratches->wire[i]->scratch_size : 1);
+            ew__free(env, scratches->memory[i],
+                     scratches->wire[i]->scratch_size ? scratches->wire[i]->scratch_size : 1);
 }
 
 /* ---- the connection as the wire sees it ---- */
@@ -201,7 +198,8 @@ static const ew__stream_events stream_events = {
 
 /* ---- life ---- */
 
-ew__link *ew__link_new(ew__loop *loop, ew__site *site, ew__scratches *scratches, ew__traffic *traffic, const ew__link_owner *owner, void *ud) {
+ew__link *ew__link_new(ew__loop *loop, ew__site *site, ew__scratches *scratches, ew__traffic *traffic,
+                       const ew__link_owner *owner, void *ud) {
     ew__link *link = ew__zalloc(loop->home.env, sizeof *link);
     if (!link)
         return NULL;
@@ -216,9 +214,7 @@ ew__link *ew__link_new(ew__loop *loop, ew__site *site, ew__scratches *scratches,
     return link;
 }
 
-void ew__link_discard(ew__link *link) {
-    free_link(link);
-}
+void ew__link_discard(ew__link *link) { free_link(link); }
 
 /* A connection on which nothing ever comes is closed like an idle one. */
 static void watch_silence(ew__link *link) {
@@ -243,6 +239,4 @@ void ew__link_finish(ew__link *link) {
         ew__stream_close(&link->stream, EW_OK);
 }
 
-void ew__link_close(ew__link *link, ew_err why) {
-    ew__stream_close(&link->stream, why);
-}
+void ew__link_close(ew__link *link, ew_err why) { ew__stream_close(&link->stream, why); }

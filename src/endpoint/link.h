@@ -54,7 +54,8 @@ struct ew__link {
 };
 
 /* A link whose stream is not started yet. NULL: no memory. */
-ew__link *ew__link_new(ew__loop *loop, ew__site *site, ew__scratches *scratches, ew__traffic *traffic, const ew__link_owner *owner, void *ud);
+ew__link *ew__link_new(ew__loop *loop, ew__site *site, ew__scratches *scratches, ew__traffic *traffic,
+                       const ew__link_owner *owner, void *ud);
 /* Frees a link that never started. */
 void ew__link_discard(ew__link *link);
 /* The stream is connected. wire NULL: found out by the first bytes (serving only). */

@@ -6,7 +6,8 @@
 #include "endpoint/pool.h"
 #include <stdio.h>
 
-#define IDLE_MS 4000 /* shorter than the keep-alive of common servers (5 s), so that they do not close under a call of ours */
+#define IDLE_MS                                                                                                        \
+    4000 /* shorter than the keep-alive of common servers (5 s), so that they do not close under a call of ours */
 
 /* A call in the queue: lives in the call's own arena. */
 struct ew__pool_wait {
@@ -61,7 +62,7 @@ static void serve_queue(ew__pool *pool);
 static void check_closed(ew__pool *pool) {
     if (!pool->closing || pool->links || pool->dials || !pool->on_closed)
         return;
-    void (*on_closed)(ew__pool *pool) = pool->on_closed;
+    void (*on_closed)(ew__pool * pool) = pool->on_closed;
     pool->on_closed = NULL;
     ew__timer_stop(&pool->loop->home.timers, &pool->idle);
     on_closed(pool);
@@ -146,7 +147,8 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
     ew__link_discard(link);
     if (!pool->closing && pool->n_links == 0 && pool->n_dialling == 0) {
         char text[200];
-        (void)snprintf(text, sizeof text, "cannot connect to %.*s: %s", (int)pool->site.authority.len, pool->site.authority.ptr, detail);
+        (void)snprintf(text, sizeof text, "cannot connect to %.*s: %s", (int)pool->site.authority.len,
+                       pool->site.authority.ptr, detail);
         fail_waiting(pool, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(text));
     }
     check_closed(pool);
@@ -159,7 +161,8 @@ static ew_err dial(ew__pool *pool) {
         return EW_ENOMEM;
     entry->pool = pool;
     entry->link = ew__link_new(loop, &pool->site, &pool->scratches, &pool->traffic, &owner, entry);
-    ew_err err = entry->link ? ew__dial_start(loop, &entry->link->stream, pool->host, pool->port, loop->home.limits->connect_ms, on_dialled, &entry->dial)
+    ew_err err = entry->link ? ew__dial_start(loop, &entry->link->stream, pool->host, pool->port,
+                                              loop->home.limits->connect_ms, on_dialled, &entry->dial)
                              : EW_ENOMEM;
     if (err != EW_OK) {
         if (entry->link)
@@ -191,7 +194,8 @@ static void serve_queue(ew__pool *pool) {
         if (pool->wire->open(link->peer, call) != EW_OK)
             ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
     }
-    while (pool->n_waiting > pool->n_dialling && pool->n_links + pool->n_dialling < pool->loop->home.limits->client_connections) {
+    while (pool->n_waiting > pool->n_dialling &&
+           pool->n_links + pool->n_dialling < pool->loop->home.limits->client_connections) {
         if (dial(pool) == EW_OK)
             continue;
         if (pool->n_links + pool->n_dialling == 0)
@@ -208,7 +212,8 @@ static void on_open(ew_call *call) {
     if (pool->closing) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_UNAVAILABLE, EW_STR("the client is closed"));
     } else if (pool->n_waiting >= pool->loop->home.limits->client_queue) {
-        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("too many calls wait for a connection"));
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
+                         EW_STR("too many calls wait for a connection"));
     } else {
         enqueue(pool, wait);
         serve_queue(pool);
@@ -242,7 +247,8 @@ void ew__pool_open(ew__pool *pool, ew_call *call) {
 
 /* ---- life ---- */
 
-void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const char *host, uint16_t port) {
+void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const char *host,
+                   uint16_t port) {
     memset(pool, 0, sizeof *pool);
     pool->loop = loop;
     pool->wire = wire;
@@ -266,6 +272,4 @@ void ew__pool_close(ew__pool *pool, void (*on_closed)(ew__pool *pool)) {
     check_closed(pool);
 }
 
-void ew__pool_done(ew__pool *pool) {
-    ew__scratches_done(&pool->scratches, pool->loop->home.env);
-}
+void ew__pool_done(ew__pool *pool) { ew__scratches_done(&pool->scratches, pool->loop->home.env); }

@@ -28,7 +28,8 @@ struct ew__pool {
     void *ud;
 };
 
-void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const char *host, uint16_t port);
+void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const char *host,
+                   uint16_t port);
 /* Opens a call that was made with ew__call_new: it ends exactly once, whatever happens to the connections. */
 void ew__pool_open(ew__pool *pool, ew_call *call);
 /* Fails what waits, closes all; on_closed follows, possibly at once. */

@@ -4,7 +4,8 @@
  */
 #include "endpoint/server.h"
 
-ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors, atomic_uint *connections) {
+ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors,
+                       atomic_uint *connections) {
     memset(server, 0, sizeof *server);
     server->loop = loop;
     server->registry = registry;
@@ -19,7 +20,7 @@ ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registr
 static void check_closed(ew__server *server) {
     if (!server->closing || server->closing_doors > 0 || server->links || !server->on_closed)
         return;
-    void (*on_closed)(ew__server *server) = server->on_closed;
+    void (*on_closed)(ew__server * server) = server->on_closed;
     server->on_closed = NULL;
     on_closed(server);
 }
@@ -73,7 +74,8 @@ static void on_connection(ew__listener *listener) {
     ew__server *server = door->server;
     const ew_limits *limits = server->loop->home.limits;
     bool room = atomic_fetch_add_explicit(server->connections, 1, memory_order_relaxed) < limits->connections;
-    ew__link *link = room ? ew__link_new(server->loop, &door->site, &server->scratches, &server->traffic, &owner, server) : NULL;
+    ew__link *link =
+        room ? ew__link_new(server->loop, &door->site, &server->scratches, &server->traffic, &owner, server) : NULL;
     if (!link) {
         atomic_fetch_sub_explicit(server->connections, 1, memory_order_relaxed);
         ew__count(&server->traffic.refused, 1);

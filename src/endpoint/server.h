@@ -34,7 +34,8 @@ struct ew__server {
 };
 
 /* max_doors: how many listeners will be added. EW_OK or EW_ENOMEM. */
-ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors, atomic_uint *connections);
+ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors,
+                       atomic_uint *connections);
 /* Binds and listens. site is copied (its port is filled in), address gets its port. wire NULL: any. Errors as ew__listen. */
 ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wire *wire, const ew__site *site);
 /* Uses the newest version of the actions from now on. */

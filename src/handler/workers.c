@@ -82,7 +82,8 @@ static bool start_thread(ew__workers *workers) {
 static ew_err enqueue(ew__workers *workers, struct job *job) {
     if (workers->n_jobs >= workers->limits->worker_queue || workers->stopping)
         return EW_ELIMIT;
-    if (workers->n_idle <= workers->n_jobs && workers->n_threads < workers->limits->worker_threads && start_thread(workers))
+    if (workers->n_idle <= workers->n_jobs && workers->n_threads < workers->limits->worker_threads &&
+        start_thread(workers))
         workers->n_threads++;
     if (workers->n_threads == 0)
         return EW_EIO;
@@ -108,12 +109,11 @@ static void on_open(ew_call *call) {
     }
     if (err != EW_OK)
         ew__call_fail_as(call, EW_ORIGIN_ACTION, EW_STATUS_RESOURCE_EXHAUSTED,
-                         err == EW_ELIMIT ? EW_STR("too many calls wait for a worker thread") : EW_STR("no worker thread could be started"));
+                         err == EW_ELIMIT ? EW_STR("too many calls wait for a worker thread")
+                                          : EW_STR("no worker thread could be started"));
 }
 
-const ew__callee_ops *ew__workers_callee(const ew__workers *workers) {
-    return &workers->callee;
-}
+const ew__callee_ops *ew__workers_callee(const ew__workers *workers) { return &workers->callee; }
 
 /* ---- life ---- */
 

@@ -11,21 +11,23 @@ struct ew__dial {
     ew__stream *stream;
     ew__dial_done done;
     struct addrinfo *found;
-    struct addrinfo *at;   /* the one being tried */
+    struct addrinfo *at; /* the one being tried */
     uv_getaddrinfo_t lookup;
     uv_connect_t connect;
     ew__timer timer;
-    ew_err verdict;        /* why it is being given up, EW_OK while it is not */
-    int last_error;        /* libuv's, of the last attempt */
+    ew_err verdict; /* why it is being given up, EW_OK while it is not */
+    int last_error; /* libuv's, of the last attempt */
     bool resolving;
-    bool connected;        /* stream->tcp is a live handle that must be closed on failure */
+    bool connected; /* stream->tcp is a live handle that must be closed on failure */
 };
 
 static void finish(ew__dial *dial, ew_err err) {
     ew__loop *loop = dial->loop;
     ew__stream *stream = dial->stream;
     ew__dial_done done = dial->done;
-    const char *detail = err == EW_ETIMEOUT ? "timed out" : dial->last_error ? uv_strerror(dial->last_error) : "cancelled";
+    const char *detail = err == EW_ETIMEOUT ? "timed out"
+                         : dial->last_error ? uv_strerror(dial->last_error)
+                                            : "cancelled";
     ew__timer_stop(&loop->home.timers, &dial->timer);
     uv_freeaddrinfo(dial->found);
     ew__free(loop->home.env, dial, sizeof *dial);
@@ -107,11 +109,10 @@ static void on_timeout(ew__timer *timer, uint64_t now) {
     give_up(ew__container_of(timer, ew__dial, timer), EW_ETIMEOUT);
 }
 
-void ew__dial_cancel(ew__dial *dial) {
-    give_up(dial, EW_ECANCELLED);
-}
+void ew__dial_cancel(ew__dial *dial) { give_up(dial, EW_ECANCELLED); }
 
-ew_err ew__dial_start(ew__loop *loop, ew__stream *stream, const char *host, uint16_t port, uint64_t timeout_ms, ew__dial_done done, ew__dial **ret_dial) {
+ew_err ew__dial_start(ew__loop *loop, ew__stream *stream, const char *host, uint16_t port, uint64_t timeout_ms,
+                      ew__dial_done done, ew__dial **ret_dial) {
     ew__dial *dial = ew__zalloc(loop->home.env, sizeof *dial);
     if (!dial)
         return EW_ENOMEM;

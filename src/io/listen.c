@@ -69,9 +69,7 @@ ew_err ew__address_parse(const char *text, ew__address *ret) {
 
 /* ---- sockets ---- */
 
-static ew_err from_errno(void) {
-    return ew__err_from_uv(uv_translate_sys_error(errno));
-}
+static ew_err from_errno(void) { return ew__err_from_uv(uv_translate_sys_error(errno)); }
 
 static ew_err bound_socket(const ew__address *address, bool share, int *ret_fd) {
     int one = 1;
@@ -105,26 +103,26 @@ ew_err ew__address_probe(const ew__address *address) {
 }
 
 static void learn_port(int fd, ew__address *address) {
-    struct sockaddr_storage bound;
-    socklen_t n = sizeof bound;
-    if (address->port != 0 || getsockname(fd, (struct sockaddr *)&bound, &n) != 0)
+    ew__address bound = *address;
+    socklen_t n = sizeof bound.storage;
+    if (address->port != 0 || getsockname(fd, (struct sockaddr *)&bound.storage, &n) != 0)
         return;
-    set_port(address, ntohs(address->storage.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                                     : ((struct sockaddr_in *)&bound)->sin_port));
+    struct sockaddr_in v4; /* the port has the same place in both families */
+    memcpy(&v4, &bound.storage, sizeof v4);
+    set_port(address, ntohs(v4.sin_port));
     write_text(address);
 }
 
 static void on_connection(uv_stream_t *handle, int status) {
     ew__listener *listener = ew__container_of(handle, ew__listener, tcp);
-    if (status == 0)
-        listener->connection(listener); /* no descriptor left: libuv drops the connection by a reserve descriptor and goes on */
+    if (status == 0) /* else no descriptor is left: libuv drops the connection by its reserve descriptor and goes on */
+        listener->connection(listener);
 }
 
-static void closed_unused(uv_handle_t *handle) {
-    (void)handle;
-}
+static void closed_unused(uv_handle_t *handle) { (void)handle; }
 
-ew_err ew__listen(ew__listener *listener, ew__loop *loop, ew__address *address, void (*connection)(ew__listener *listener)) {
+ew_err ew__listen(ew__listener *listener, ew__loop *loop, ew__address *address,
+                  void (*connection)(ew__listener *listener)) {
     int fd = -1;
     ew_err err = bound_socket(address, true, &fd);
     if (err != EW_OK)

@@ -60,9 +60,7 @@ static void on_timer(uv_timer_t *timer) {
     loop->timer_armed = EW__NEVER; /* what is due runs in this turn's after_wait */
 }
 
-static void on_idle(uv_idle_t *idle) {
-    (void)idle; /* its being active keeps the loop from waiting */
-}
+static void on_idle(uv_idle_t *idle) { (void)idle; /* its being active keeps the loop from waiting */ }
 
 static void after_wait(uv_check_t *check) {
     ew__loop *loop = check->data;
@@ -183,16 +181,24 @@ void ew__loop_done(ew__loop *loop) {
 
 ew_err ew__err_from_uv(int error) {
     switch (error) {
-    case 0: return EW_OK;
-    case UV_ENOMEM: return EW_ENOMEM;
-    case UV_EADDRINUSE: return EW_EADDRINUSE;
+    case 0:
+        return EW_OK;
+    case UV_ENOMEM:
+        return EW_ENOMEM;
+    case UV_EADDRINUSE:
+        return EW_EADDRINUSE;
     case UV_EACCES:
-    case UV_EPERM: return EW_EACCESS;
-    case UV_ETIMEDOUT: return EW_ETIMEOUT;
-    case UV_ECANCELED: return EW_ECANCELLED;
+    case UV_EPERM:
+        return EW_EACCESS;
+    case UV_ETIMEDOUT:
+        return EW_ETIMEOUT;
+    case UV_ECANCELED:
+        return EW_ECANCELLED;
     case UV_EOF:
     case UV_ECONNRESET:
-    case UV_EPIPE: return EW_ECLOSED;
-    default: return EW_EIO;
+    case UV_EPIPE:
+        return EW_ECLOSED;
+    default:
+        return EW_EIO;
     }
 }

@@ -29,8 +29,8 @@ struct ew__loop {
     uint64_t timer_armed; /* what `timer` is set for, EW__NEVER for nothing */
     pthread_mutex_t lock; /* of the two below */
     ew__task *posted, *posted_last;
-    ew__stream *dirty; /* streams with something to send */
-    char *read_buffer; /* one for all streams: what is read is taken or copied at once */
+    ew__stream *dirty;  /* streams with something to send */
+    char *read_buffer;  /* one for all streams: what is read is taken or copied at once */
     unsigned n_handles; /* of ours, still to be closed */
     void (*on_closed)(ew__loop *loop, void *ud);
     void *on_closed_ud;

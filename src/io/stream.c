@@ -12,13 +12,9 @@
 #define LINGER_MS 2000
 #define VECTORS 16
 
-static uv_stream_t *uv_of(ew__stream *stream) {
-    return (uv_stream_t *)&stream->tcp;
-}
+static uv_stream_t *uv_of(ew__stream *stream) { return (uv_stream_t *)&stream->tcp; }
 
-static ew__stream *stream_of(const void *handle) {
-    return ew__container_of(handle, ew__stream, tcp);
-}
+static ew__stream *stream_of(const void *handle) { return ew__container_of(handle, ew__stream, tcp); }
 
 /* ---- closing ---- */
 

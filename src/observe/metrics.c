@@ -20,9 +20,10 @@ static const struct {
     uint64_t ns;
     const char *text;
 } bounds[EW__BUCKETS - 1] = {
-    {100000, "0.0001"},    {250000, "0.00025"},   {500000, "0.0005"},   {1000000, "0.001"},  {2500000, "0.0025"},   {5000000, "0.005"},
-    {10000000, "0.01"},    {25000000, "0.025"},   {50000000, "0.05"},   {100000000, "0.1"},  {250000000, "0.25"},   {500000000, "0.5"},
-    {1000000000, "1"},     {2500000000, "2.5"},   {10000000000, "10"},  {60000000000, "60"},
+    {100000, "0.0001"},  {250000, "0.00025"}, {500000, "0.0005"},  {1000000, "0.001"},
+    {2500000, "0.0025"}, {5000000, "0.005"},  {10000000, "0.01"},  {25000000, "0.025"},
+    {50000000, "0.05"},  {100000000, "0.1"},  {250000000, "0.25"}, {500000000, "0.5"},
+    {1000000000, "1"},   {2500000000, "2.5"}, {10000000000, "10"}, {60000000000, "60"},
 };
 
 /* Only the loop's thread writes: a plain load and store suffice, readers see whole numbers. */
@@ -30,9 +31,7 @@ static void add(atomic_ullong *counter, uint64_t by) {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
 }
 
-static uint64_t get(const atomic_ullong *counter) {
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
+static uint64_t get(const atomic_ullong *counter) { return atomic_load_explicit(counter, memory_order_relaxed); }
 
 /* ---- counting ---- */
 
@@ -207,7 +206,8 @@ static void write_labels(ew__buf *out, const struct sum *sum) {
     (void)ew__buf_printf(out, "\",wire=\"%s\"", sum->wire);
 }
 
-static void write_line(ew__buf *out, const char *name, const struct sum *sum, const char *label, const char *value, uint64_t number) {
+static void write_line(ew__buf *out, const char *name, const struct sum *sum, const char *label, const char *value,
+                       uint64_t number) {
     ew__buf_cstr(out, name);
     write_labels(out, sum);
     if (label)
@@ -221,11 +221,13 @@ static void write_histogram(ew__buf *out, const struct sum *sum) {
     uint64_t count = 0;
     for (size_t i = 0; i < EW__BUCKETS; i++) {
         count += sum->bucket[i];
-        write_line(out, "everywire_call_duration_seconds_bucket", sum, "le", i < EW__BUCKETS - 1 ? bounds[i].text : "+Inf", count);
+        write_line(out, "everywire_call_duration_seconds_bucket", sum, "le",
+                   i < EW__BUCKETS - 1 ? bounds[i].text : "+Inf", count);
     }
     ew__buf_cstr(out, "everywire_call_duration_seconds_sum");
     write_labels(out, sum);
-    (void)ew__buf_printf(out, "} %llu.%09llu\n", (unsigned long long)(sum->sum_ns / 1000000000), (unsigned long long)(sum->sum_ns % 1000000000));
+    (void)ew__buf_printf(out, "} %llu.%09llu\n", (unsigned long long)(sum->sum_ns / 1000000000),
+                         (unsigned long long)(sum->sum_ns % 1000000000));
     write_line(out, "everywire_call_duration_seconds_count", sum, NULL, NULL, count);
 }
 
@@ -234,19 +236,24 @@ static void write_calls(ew__buf *out, const struct sum *first) {
     for (const struct sum *sum = first; sum; sum = sum->next)
         for (int status = 0; status < EW_STATUS_COUNT; status++)
             if (sum->ended[status])
-                write_line(out, "everywire_calls_total", sum, "status", ew_status_name((ew_status)status), sum->ended[status]);
+                write_line(out, "everywire_calls_total", sum, "status", ew_status_name((ew_status)status),
+                           sum->ended[status]);
     write_type(out, "everywire_calls_in_flight", "gauge", "Calls whose handler has not ended yet.");
     for (const struct sum *sum = first; sum; sum = sum->next)
-        write_line(out, "everywire_calls_in_flight", sum, NULL, NULL, sum->opened > sum->left ? sum->opened - sum->left : 0);
-    write_type(out, "everywire_call_duration_seconds", "histogram", "Time from the opening of a call to the end its caller was told.");
+        write_line(out, "everywire_calls_in_flight", sum, NULL, NULL,
+                   sum->opened > sum->left ? sum->opened - sum->left : 0);
+    write_type(out, "everywire_call_duration_seconds", "histogram",
+               "Time from the opening of a call to the end its caller was told.");
     for (const struct sum *sum = first; sum; sum = sum->next)
         write_histogram(out, sum);
     write_type(out, "everywire_chunks_total", "counter", "Chunks that handlers have streamed.");
     for (const struct sum *sum = first; sum; sum = sum->next)
         write_line(out, "everywire_chunks_total", sum, NULL, NULL, sum->chunks);
-    write_type(out, "everywire_work_after_cancel_milliseconds_total", "counter", "Time that handlers went on after their call was cancelled.");
+    write_type(out, "everywire_work_after_cancel_milliseconds_total", "counter",
+               "Time that handlers went on after their call was cancelled.");
     for (const struct sum *sum = first; sum; sum = sum->next)
-        write_line(out, "everywire_work_after_cancel_milliseconds_total", sum, NULL, NULL, sum->after_cancel_ns / 1000000);
+        write_line(out, "everywire_work_after_cancel_milliseconds_total", sum, NULL, NULL,
+                   sum->after_cancel_ns / 1000000);
 }
 
 static void write_number(ew__buf *out, const char *name, const char *type, const char *help, uint64_t number) {
@@ -256,11 +263,15 @@ static void write_number(ew__buf *out, const char *name, const char *type, const
 
 static void write_extra(ew__buf *out, const ew__metrics_extra *extra) {
     write_number(out, "everywire_connections_open", "gauge", "Connections open now.", extra->connections_open);
-    write_number(out, "everywire_connections_accepted_total", "counter", "Connections accepted.", extra->connections_accepted);
-    write_number(out, "everywire_connections_refused_total", "counter", "Connections refused because of a limit.", extra->connections_refused);
-    write_number(out, "everywire_bytes_received_total", "counter", "Bytes received on all connections.", extra->bytes_in);
+    write_number(out, "everywire_connections_accepted_total", "counter", "Connections accepted.",
+                 extra->connections_accepted);
+    write_number(out, "everywire_connections_refused_total", "counter", "Connections refused because of a limit.",
+                 extra->connections_refused);
+    write_number(out, "everywire_bytes_received_total", "counter", "Bytes received on all connections.",
+                 extra->bytes_in);
     write_number(out, "everywire_bytes_sent_total", "counter", "Bytes sent on all connections.", extra->bytes_out);
-    write_number(out, "everywire_events_dropped_total", "counter", "Events that came after the end of their call.", extra->events_dropped);
+    write_number(out, "everywire_events_dropped_total", "counter", "Events that came after the end of their call.",
+                 extra->events_dropped);
     write_number(out, "everywire_loops", "gauge", "Event loops.", extra->loops);
 }
 

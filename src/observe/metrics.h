@@ -16,7 +16,7 @@ typedef struct ew__metrics_row ew__metrics_row;
 typedef struct ew__metrics {
     ew__observer observer;
     const ew_env *env;
-    pthread_mutex_t lock; /* of the table's shape: taken when it grows and when it is read from outside */
+    pthread_mutex_t lock;   /* of the table's shape: taken when it grows and when it is read from outside */
     ew__metrics_row **rows; /* by action id; further wires of one action are chained */
     uint32_t n_rows;
 } ew__metrics;

@@ -217,5 +217,5 @@ await check('no rejection but those of failing streams', async () => {
   assert.deepEqual(odd, []);
 });
 
-console.log(`${number - failed} passed, ${failed} failed`);
+console.log(`interop: ${number - failed} passed, ${failed} failed`);
 process.exit(failed ? 1 : 0);

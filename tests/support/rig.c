@@ -133,9 +133,11 @@ static void end_close(rig_end *end, ew_err why) {
 static void on_stall(ew__timer *timer, uint64_t now) {
     rig_end *end = ew__container_of(timer, rig_end, stall);
     uint64_t limit = EW__MS(end->lingering ? LINGER_MS : end->conn.home->limits->stall_ms);
+    if (!end->lingering && end->conn.out.bytes == 0)
+        return;
     if (now - end->progress_at >= limit)
         end_close(end, end->lingering ? EW_OK : EW_ETIMEOUT);
-    else if (end->lingering || end->conn.out.bytes > 0)
+    else
         (void)ew__timer_set(&end->conn.home->timers, timer, end->progress_at + limit, on_stall);
 }
 
