@@ -1,6 +1,6 @@
 /*
- * fuzz/fuzz_json.c: any bytes through both scanners and the plain checker, which must agree; what is valid must stay valid
- * minified and in ASCII, and all of it can be walked. The first byte of an input is text like the rest.
+ * fuzz/fuzz_json.c: any bytes through both scanners and the plain checker, which must agree; what is valid must stay
+ * valid minified and in ASCII, and all of it can be walked. The first byte of an input is text like the rest.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/util.h"

@@ -1,7 +1,7 @@
 /*
- * bench/json/bench_json.cc: our JSON pass beside simdjson's DOM and jansson, on requests as they come over the wires. All
- * candidates run in turns within each round, so that a slow moment of the machine hits all of them; the ratios are taken
- * per round and their median is shown. Prints Markdown.
+ * bench/json/bench_json.cc: our JSON pass beside simdjson's DOM and jansson, on requests as they come over the wires.
+ * All candidates run in turns within each round, so that a slow moment of the machine hits all of them; the ratios are
+ * taken per round and their median is shown. Prints Markdown.
  *
  * usage: bench_json [rounds] [milliseconds per sample]
  *

@@ -26,6 +26,12 @@ struct letter {
     char bytes[];
 };
 
+/* The thread was told EW_OK when it asked; without memory to keep the promise, the call ends rather than waits for ever. */
+static void must_keep(ew_call *call, ew_err err) {
+    if (err == EW_ENOMEM)
+        (void)ew__call_fault(call, &(ew_fault){.status = EW_STATUS_INTERNAL, .message = OUT_OF_MEMORY});
+}
+
 static void open_letter(ew__task *task) {
     struct letter *letter = ew__container_of(task, struct letter, task);
     ew_call *call = letter->call;
@@ -39,8 +45,8 @@ static void open_letter(ew__task *task) {
     case DONE: (void)ew__call_done_valid(call, letter->payload); break;
     case FAIL: (void)ew__call_fault(call, &letter->fault); break;
     case ON_CANCEL: (void)ew__local_on_cancel(call, letter->fn, letter->arg); break;
-    case ON_ROOM: (void)ew__local_on_room(call, letter->fn, letter->arg); break;
-    case AFTER: (void)ew__local_after(call, letter->ms, letter->fn, letter->arg); break;
+    case ON_ROOM: must_keep(call, ew__local_on_room(call, letter->fn, letter->arg)); break;
+    case AFTER: must_keep(call, ew__local_after(call, letter->ms, letter->fn, letter->arg)); break;
     case ON_INPUT: (void)ew__local_on_input(call, letter->input_fn, letter->arg); break;
     }
     ew_call_unref(call);

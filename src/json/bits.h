@@ -33,8 +33,9 @@ EW__JSON_INLINE unsigned ew__bits_last(uint64_t mask) {
 #endif
 
 /*
- * Where each run of `run` that holds a bit of `starts` ends: the first byte after it. A start outside any run stays where it
- * is. *over becomes 1 when a run goes on in the next block, else 0. One addition does it: its carry ripples through the run.
+ * Where each run of `run` that holds a bit of `starts` ends: the first byte after it. A start outside any run stays
+ * where it is. *over becomes 1 when a run goes on in the next block, else 0. One addition does it: its carry ripples
+ * through the run.
  */
 EW__JSON_INLINE uint64_t ew__bits_past(uint64_t starts, uint64_t run, uint64_t *over) {
     uint64_t sum = run + (starts & run);

@@ -1,6 +1,6 @@
 /*
- * json/format.c: JSON text from a template. The directives are those of <everywire/json.h>, and no others: an unknown one
- * is an error, not a guess, because the arguments after it could not be found.
+ * json/format.c: JSON text from a template. The directives are those of <everywire/json.h>, and no others: an unknown
+ * one is an error, not a guess, because the arguments after it could not be found.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -42,8 +42,8 @@ static size_t take_digits(const char *text, char digits[20], int *ret_exponent) 
 }
 
 /*
- * The digits of a double, as few as 15 if they read back as the same one, and its exponent. printf writes the decimal point
- * of the locale; it is left out, and our own reader reads back.
+ * The digits of a double, as few as 15 if they read back as the same one, and its exponent. printf writes the decimal
+ * point of the locale; it is left out, and our own reader reads back.
  */
 static size_t shortest(double number, char digits[20], int *ret_exponent) {
     size_t n = 0;

@@ -51,8 +51,8 @@ ew_err ew__json_validate(ew_str text, size_t *ret_position);
 ew_str ew__json_find(const ew__json_doc *doc, ew_str name, bool *ret_repeated);
 
 /*
- * The same one level deeper: `parent` is the value of a root member, as ew__json_find gave it. Does not scan the text again,
- * so long as the nodes sufficed.
+ * The same one level deeper: `parent` is the value of a root member, as ew__json_find gave it. Does not scan the text
+ * again, so long as the nodes sufficed.
  */
 ew_str ew__json_find_under(const ew__json_doc *doc, ew_str parent, ew_str name, bool *ret_repeated);
 
@@ -65,7 +65,10 @@ ew_err ew__json_minify(ew__buf *out, ew_str json);
 /* Whether a raw CR or LF stands in the (valid) text: they can only be between tokens. */
 bool ew__json_has_newline(ew_str json);
 
-/* Appends text as a JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. ascii: also \u-escape everything above 0x7e. */
+/*
+ * Appends text as a JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. ascii: also \u-escape
+ * everything above 0x7e.
+ */
 ew_err ew__json_write_str(ew__buf *out, ew_str text, bool ascii);
 
 /* Appends a (valid) JSON value with everything above 0x7e in its strings escaped as \uXXXX. */

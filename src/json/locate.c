@@ -1,6 +1,6 @@
 /*
- * json/locate.c: a JSON checker that goes byte by byte. It is not on the path of a good text: it runs when the scanner has
- * refused one, to say where and why. Tests also hold the scanners against it.
+ * json/locate.c: a JSON checker that goes byte by byte. It is not on the path of a good text: it runs when the scanner
+ * has refused one, to say where and why. Tests also hold the scanners against it.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */

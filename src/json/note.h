@@ -35,7 +35,9 @@ EW__JSON_INLINE void ew__json_note_init(ew__json_noter *n, ew__json_doc *doc, ew
     n->full[1] = n->full[2] = n->backslashes = false;
 }
 
-/* The text was valid: its names can be looked at. (Not while scanning: a call there costs more than all of the rest.) */
+/*
+ * The text was valid: its names can be looked at. (Not while scanning: a call there costs more than all of the rest.)
+ */
 static inline bool ew__json_note_escapes(const ew__json_noter *n) {
     for (uint32_t i = 1; i < n->n_nodes; i++) {
         const ew__json_node *node = &n->doc->nodes[i];
@@ -66,9 +68,9 @@ EW__JSON_INLINE ew_json_type ew__json_type_of_byte(char c) {
 }
 
 /*
- * Places: `at` is an offset in the text, `near` the same byte in memory where its neighbours can be read in any case (the
- * scanner's copy of the tail). Mostly they tell that there is no white space; else the text is asked. Outside strings every
- * byte up to the space is white space, or the text is bad anyway.
+ * Places: `at` is an offset in the text, `near` the same byte in memory where its neighbours can be read in any case
+ * (the scanner's copy of the tail). Mostly they tell that there is no white space; else the text is asked. Outside
+ * strings every byte up to the space is white space, or the text is bad anyway.
  */
 
 /* The first token after a place: where it is, and its first byte (0 when the text ends). */

@@ -1,5 +1,6 @@
 /*
- * json/read.c: finding values in text that is known to be valid: members, elements, JSON pointers. Nothing is allocated.
+ * json/read.c: finding values in text that is known to be valid: members, elements, JSON pointers. Nothing is
+ * allocated.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -102,7 +103,10 @@ static inline uint32_t differ4(const char *a, const char *b) {
 
 #define SHORT_NAME 16u
 
-/* memcmp for short names: two loads that overlap are cheaper than a call, and a function without calls is cheap itself. */
+/*
+ * memcmp for short names: two loads that overlap are cheaper than a call, and a function without calls is cheap
+ * itself.
+ */
 static inline bool same_short(const char *a, const char *b, size_t n) {
     if (n >= 8) {
         return (differ8(a, b) | differ8(a + n - 8, b + n - 8)) == 0;
@@ -124,7 +128,10 @@ static inline bool node_is(const ew__json_doc *doc, const ew__json_node *node, e
                  : ew__json_name_is(ew__str(key, node->key_len), name);
 }
 
-/* Along the values of one parent, from `node` on: the first of that name; with ret_repeated it also looks for a second. */
+/*
+ * Along the values of one parent, from `node` on: the first of that name; with ret_repeated it also looks for a
+ * second.
+ */
 EW__JSON_INLINE const ew__json_node *find_nodes(const ew__json_doc *doc, const ew__json_node *node, ew_str name,
                                                 bool *ret_repeated, bool plain) {
     const ew__json_node *found = NULL;

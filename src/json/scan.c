@@ -1,5 +1,6 @@
 /*
- * json/scan.c: validation from outside: picks the scanner for this processor, and asks locate.c where a bad text is wrong.
+ * json/scan.c: validation from outside: picks the scanner for this processor, and asks locate.c where a bad text is
+ * wrong.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */

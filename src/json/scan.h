@@ -25,15 +25,18 @@ static inline bool ew__json_has_avx2(void) {
 }
 
 /*
- * Is the text valid? Fills doc's nodes, escaped_keys, complete, root_complete, has_newline and n_nodes when doc is not NULL.
- * No position on failure: ew__json_locate finds it, and whether it is the depth. text.len < 4 GiB.
+ * Is the text valid? Fills doc's nodes, escaped_keys, complete, root_complete, has_newline and n_nodes when doc is not
+ * NULL. No position on failure: ew__json_locate finds it, and whether it is the depth. text.len < 4 GiB.
  */
 bool ew__json_scan_portable(ew__json_doc *doc, ew_str text);
 #if EW__JSON_AVX2
 bool ew__json_scan_avx2(ew__json_doc *doc, ew_str text);
 #endif
 
-/* One byte at a time: EW_OK, EW_ESYNTAX or EW_ELIMIT, and the offending byte (text.len when the text stops too early). */
+/*
+ * One byte at a time: EW_OK, EW_ESYNTAX or EW_ELIMIT, and the offending byte (text.len when the text stops too
+ * early).
+ */
 ew_err ew__json_locate(ew_str text, size_t *ret_position);
 
 /* Whether a number or literal begins at `at` and something that may follow one comes after it. at < end. */

@@ -98,7 +98,10 @@ EW__SCAN void classify_exponents(const chunk *c, exponents_of *n) {
 }
 
 EW__SCAN void classify_escapes(const chunk *c, escapes_of *e) {
-    /* 1 quote 22 slash 2f, 2 b 62 f 66 n 6e, 4 r 72 t 74 u 75, 8 digits, 16 letters of hex 41 to 46 and 61 to 66, 32 u */
+    /*
+     * 1 quote 22 slash 2f, 2 b 62 f 66 n 6e, 4 r 72 t 74 u 75, 8 digits, 16 letters of hex 41 to 46 and 61 to 66, 32
+     * u
+     */
     __m256i low = TABLE(8, 8 | 16, 1 | 2 | 4 | 8 | 16, 8 | 16, 4 | 8 | 16, 4 | 8 | 16 | 32, 2 | 8 | 16, 8, 8, 8, 0, 0,
                         0, 0, 2, 1);
     __m256i high = TABLE(0, 0, 1, 8, 16, 0, 2 | 16, 4 | 32, 0, 0, 0, 0, 0, 0, 0, 0);
@@ -115,9 +118,9 @@ EW__SCAN uint64_t prefix_xor(uint64_t mask) {
 }
 
 /*
- * UTF-8, after the idea of Keiser and Lemire ("Validating UTF-8 in less than one instruction per byte", 2020): what may be
- * wrong with two neighbouring bytes shows in three nibbles, so that three lookups name the faults each nibble allows, and
- * the AND of them those that are there.
+ * UTF-8, after the idea of Keiser and Lemire ("Validating UTF-8 in less than one instruction per byte", 2020): what may
+ * be wrong with two neighbouring bytes shows in three nibbles, so that three lookups name the faults each nibble
+ * allows, and the AND of them those that are there.
  */
 enum {
     SHORT = 1,      /* lead byte, then no continuation */
@@ -148,7 +151,9 @@ EW__SCAN __m256i utf8_faults(__m256i v, __m256i back1, __m256i back2, __m256i ba
     __m256i low1 = _mm256_shuffle_epi8(by_low1, _mm256_and_si256(back1, nibble));
     __m256i high2 = _mm256_shuffle_epi8(by_high2, _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble));
     __m256i faults = _mm256_and_si256(_mm256_and_si256(high1, low1), high2);
-    /* Third and fourth bytes: there, and only there, two continuations must stand; the top bit says so on both sides. */
+    /*
+     * Third and fourth bytes: there, and only there, two continuations must stand; the top bit says so on both sides.
+     */
     __m256i third = _mm256_subs_epu8(back2, _mm256_set1_epi8(0xe0 - 0x80));
     __m256i fourth = _mm256_subs_epu8(back3, _mm256_set1_epi8(0xf0 - 0x80));
     __m256i wanted = _mm256_and_si256(_mm256_or_si256(third, fourth), _mm256_set1_epi8((char)0x80));

@@ -1,8 +1,7 @@
 /*
- * json/scan_core.h: the scanner itself, written once and included by scan_avx2.c and scan_portable.c only. The file that
- * includes it has defined EW__SCAN (how a function is declared) and its kernel: `chunk`, load_chunk, classify,
- * classify_special, classify_numbers,
- * classify_exponents, classify_escapes, prefix_xor, utf8_bad.
+ * json/scan_core.h: the scanner itself, written once and included by scan_avx2.c and scan_portable.c only. The file
+ * that includes it has defined EW__SCAN (how a function is declared) and its kernel: `chunk`, load_chunk, classify,
+ * classify_special, classify_numbers, classify_exponents, classify_escapes, prefix_xor, utf8_bad.
  *
  * How it works. A text is taken 64 bytes at a time; each question about its bytes becomes a 64-bit mask, and almost the
  * whole grammar is checked on masks, without visiting single tokens: "after a colon comes the start of a value" is one
@@ -175,8 +174,8 @@ EW__SCAN uint64_t check_scalars(const chunk *c, const char *at, uint64_t scalar,
 }
 
 /*
- * Takes apart the scalars of a block: one that goes over its end is checked at once, in the text; the part of one that came
- * over its beginning was. Most lie wholly inside.
+ * Takes apart the scalars of a block: one that goes over its end is checked at once, in the text; the part of one that
+ * came over its beginning was. Most lie wholly inside.
  */
 EW__SCAN uint64_t split_scalars(scan *s, const chunk *c, const char *at, size_t base, tokens_of *t) {
     uint64_t inner = t->scalar & (t->scalar + s->scalar), err = 0;
@@ -194,9 +193,9 @@ EW__SCAN uint64_t split_scalars(scan *s, const chunk *c, const char *at, size_t 
 /* ---- brackets ---- */
 
 /*
- * The brackets of a block that can neither reach the noted levels nor the limit of depth: nothing but the stack, without
- * branches. Every bracket writes its kind above the top; after a closing one that place is free again. Sets where the
- * innermost container is an object (from its bracket on); returns whether kinds did not match.
+ * The brackets of a block that can neither reach the noted levels nor the limit of depth: nothing but the stack,
+ * without branches. Every bracket writes its kind above the top; after a closing one that place is free again. Sets
+ * where the innermost container is an object (from its bracket on); returns whether kinds did not match.
  */
 EW__SCAN uint64_t walk_deep(scan *s, const tokens_of *t, uint64_t *objects) {
     uint64_t brackets = t->open | t->close;
@@ -299,7 +298,10 @@ EW__SCAN uint64_t token_after(uint64_t ends, uint64_t space, uint64_t *carry) {
     return first;
 }
 
-/* Whether one of these closing brackets follows something else than its opening one: [1,] or {"a":}. Looks back in the text. */
+/*
+ * Whether one of these closing brackets follows something else than its opening one: [1,] or {"a":}. Looks back in
+ * the text.
+ */
 EW__SCAN bool closes_too_early(const scan *s, uint64_t closes, size_t base) {
     for (; closes != 0; closes &= closes - 1) {
         size_t at = base + ew__bits_first(closes);

@@ -1,6 +1,7 @@
 /*
- * json/scan_portable.c: the scanner for every processor. Only the kernel is here; the scanner is scan_core.h. One question,
- * "which bytes lie in this range", answers all others: with SSE2 (every x86-64 has it) or eight bytes at a time in plain C.
+ * json/scan_portable.c: the scanner for every processor. Only the kernel is here; the scanner is scan_core.h. One
+ * question, "which bytes lie in this range", answers all others: with SSE2 (every x86-64 has it) or eight bytes at a
+ * time in plain C.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -146,8 +147,8 @@ EW__SCAN uint64_t prefix_xor(uint64_t mask) {
 }
 
 /*
- * What must follow, as one number: how many continuation bytes (bits 16 and 17), and the range of the next one (lowest in
- * bits 0 to 7, highest in bits 8 to 15). 0 between characters.
+ * What must follow, as one number: how many continuation bytes (bits 16 and 17), and the range of the next one (lowest
+ * in bits 0 to 7, highest in bits 8 to 15). 0 between characters.
  */
 #define UTF8_NEEDS(n, lowest, highest) ((uint32_t)(n) << 16 | (uint32_t)(highest) << 8 | (uint32_t)(lowest))
 

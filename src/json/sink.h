@@ -1,6 +1,6 @@
 /*
- * json/sink.h: where the writers of this room put their bytes: a growing buffer, or a piece of the caller's memory that may
- * be too small (then the rest is counted and dropped).
+ * json/sink.h: where the writers of this room put their bytes: a growing buffer, or a piece of the caller's memory that
+ * may be too small (then the rest is counted and dropped).
  */
 #ifndef EW_JSON_SINK_H
 #define EW_JSON_SINK_H

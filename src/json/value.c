@@ -1,9 +1,9 @@
 /*
  * json/value.c: single values out of JSON text: strings decoded, integers exact, doubles rounded correctly, booleans.
  *
- * Doubles without the locale: strtod reads the decimal point of the locale, but its input here never has one. The number is
- * given to it as DIGITSeEXPONENT, which every locale reads alike. Most numbers never get there: up to 15 digits and a small
- * power of ten are one exact multiplication or division.
+ * Doubles without the locale: strtod reads the decimal point of the locale, but its input here never has one. The
+ * number is given to it as DIGITSeEXPONENT, which every locale reads alike. Most numbers never get there: up to 15
+ * digits and a small power of ten are one exact multiplication or division.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */

@@ -368,6 +368,16 @@ static void posted(rig *r, const contract_wire *w) {
     rig_run(r);
 }
 
+static void asked_elsewhere(rig *r, const contract_wire *w) {
+    (void)w;
+    rig_pair *pair = rig_connect(r);
+    rig_call *rc = call_plain(pair, "/test/elsewhere", "{\"room\":true}");
+    must_succeed(r, rc, "\"slept\"");
+    rc = call_plain(pair, "/test/elsewhere", "{}");
+    rig_advance(r, 10);
+    must_succeed(r, rc, "\"slept\"");
+}
+
 /* ... and the connection is lost between its words. */
 static void posted_too_late(rig *r, const contract_wire *w) {
     (void)w;
@@ -442,6 +452,7 @@ const scenario scenarios_hard[] = {
     {.name = "too_many", .run = too_many, .limits = few_calls},
     {.name = "duplex", .needs = EW__CAN_DUPLEX | EW__CAN_CHUNKS, .run = duplex},
     {.name = "posted", .needs = EW__CAN_CHUNKS, .run = posted},
+    {.name = "asked_elsewhere", .run = asked_elsewhere},
     {.name = "posted_too_late", .needs = EW__CAN_CHUNKS, .run = posted_too_late},
     {.name = "drain", .run = drain},
     {.name = "idle", .run = idle},

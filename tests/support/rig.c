@@ -291,6 +291,12 @@ static void deliver_bytes(rig_end *end, rig_pipe *pipe) {
         end->peer->wire->input(end->peer, place, n);
     } else if (wanted) {
         give_bytes(end, pipe, n);
+    } else if (end->raw) {
+        end->got = realloc(end->got, end->got_len + n + 1);
+        assert_non_null(end->got);
+        memcpy(end->got + end->got_len, pipe->bytes + pipe->start, n);
+        end->got_len += n;
+        end->got[end->got_len] = '\0';
     }
     pipe_take(pipe, n);
     if (end->dirty && !end->closing)
@@ -299,6 +305,9 @@ static void deliver_bytes(rig_end *end, rig_pipe *pipe) {
 
 static void deliver_eof(rig_end *end) {
     end->reading = false;
+    end->saw_eof = true;
+    if (end->raw)
+        return;
     if (end->lingering || !end->peer)
         end_close(end, EW_OK);
     else if (!end->finishing)
@@ -377,7 +386,7 @@ static void init_end(rig_pair *pair, int which) {
     pair->pipe[which].cut_at = UINT64_MAX;
 }
 
-rig_pair *rig_connect(rig *r) {
+static rig_pair *new_pair(rig *r, int raw) {
     rig_pair *pair = calloc(1, sizeof *pair);
     assert_non_null(pair);
     pair->rig = r;
@@ -385,12 +394,43 @@ rig_pair *rig_connect(rig *r) {
     r->pairs = pair;
     for (int i = 0; i < 2; i++) {
         init_end(pair, i);
+        pair->end[i].raw = i == raw;
+        if (i == raw)
+            continue;
         if (attach(&pair->end[i], r->wire, i == RIG_SERVER ? EW__SERVE : EW__CALL) != EW_OK)
             end_close(&pair->end[i], EW_ENOMEM);
     }
     if (r->on_connect)
         r->on_connect(r);
     return pair;
+}
+
+rig_pair *rig_connect(rig *r) {
+    return new_pair(r, -1);
+}
+
+rig_pair *rig_connect_raw(rig *r, int raw) {
+    return new_pair(r, raw);
+}
+
+static int raw_of(const rig_pair *pair) {
+    return pair->end[RIG_SERVER].raw ? RIG_SERVER : RIG_CLIENT;
+}
+
+void rig_say(rig_pair *pair, const void *bytes, size_t n) {
+    if (n > 0 && !other_end(&pair->end[raw_of(pair)])->closing)
+        pipe_add(&pair->pipe[raw_of(pair)], bytes, n);
+}
+
+void rig_say_eof(rig_pair *pair) {
+    pair->pipe[raw_of(pair)].eof = true;
+}
+
+void rig_forget(rig_pair *pair, size_t n) {
+    rig_end *end = &pair->end[raw_of(pair)];
+    assert_true(n <= end->got_len);
+    memmove(end->got, end->got + n, end->got_len - n + 1);
+    end->got_len -= n;
 }
 
 void rig_cut(rig_pair *pair, int sender, rig_cut_kind kind) {
@@ -504,6 +544,8 @@ static void finish_pairs(rig *r) {
         if (!pair->end[0].gone || !pair->end[1].gone)
             fail_msg("%s: a connection was not closed after its other end had gone", r->wire->name);
         r->pairs = pair->next;
+        free(pair->end[0].got);
+        free(pair->end[1].got);
         free(pair->pipe[0].bytes);
         free(pair->pipe[1].bytes);
         free(pair);
@@ -523,8 +565,11 @@ static void finish_side(rig *r, int which) {
 
 void rig_finish(rig *r) {
     r->side[0].frozen = r->side[1].frozen = r->side[0].elsewhere = r->side[1].elsewhere = false;
-    for (rig_pair *pair = r->pairs; pair; pair = pair->next)
+    for (rig_pair *pair = r->pairs; pair; pair = pair->next) {
         end_close(&pair->end[RIG_CLIENT], EW_OK);
+        if (pair->end[RIG_SERVER].raw)
+            end_close(&pair->end[RIG_SERVER], EW_OK);
+    }
     rig_advance(r, 600 * 1000);
     r->held = ew_call_unref(r->held);
     finish_pairs(r);

@@ -54,6 +54,10 @@ typedef struct rig_end {
     ew_err why;
     ew__timer stall;
     uint64_t progress_at;
+    bool raw;            /* no wire: the test itself is this end */
+    bool saw_eof;        /* raw: the other end has closed, or closed its side */
+    char *got;           /* raw: bytes that arrived and were not yet dropped by the test */
+    size_t got_len;
     size_t peak_out;     /* most bytes that ever waited in conn.out */
     uint32_t n_drained;
 } rig_end;
@@ -128,6 +132,11 @@ struct rig {
 void rig_init(rig *r, const ew__wire *wire, const rig_options *options);
 /* A connection; under a failing env it may be closed at once. */
 rig_pair *rig_connect(rig *r);
+/* A connection whose end `raw` is the test itself: it says bytes (rig_say) and looks at what came (end[raw].got, rig_forget). */
+rig_pair *rig_connect_raw(rig *r, int raw);
+void rig_say(rig_pair *pair, const void *bytes, size_t n);
+void rig_say_eof(rig_pair *pair);
+void rig_forget(rig_pair *pair, size_t n);
 /* Everything that can happen without time passing. */
 void rig_run(rig *r);
 /* Time passes; everything happens in its order. */
@@ -167,7 +176,7 @@ void rig_call_send_end(rig_call *rc);
  * {"after_ms"}: like sum, but looks at its input late. /test/sleep {"ms","out"}. /test/fail {"status","message","details","retry_after_ms"}.
  * /test/never: ends when cancelled. /test/stubborn {"ms"}: does not mind being cancelled. /test/twice: ends twice. /test/invalid: its result is
  * no JSON. /test/about: context, labels, trace, attempt. /test/flood {"size"}: chunks without waiting. /one/same, /two/same: one name.
- * /test/hold: does nothing; its call is in rig->held.
+ * /test/elsewhere {"room"}: asks for time or room from another thread. /test/hold: does nothing; its call is in rig->held.
  */
 ew__actions *rig_actions(void); /* borrowed; made once per program */
 static inline rig *rig_of(const ew_call *call) { return ew__container_of(call->home, rig_side, home)->rig; }

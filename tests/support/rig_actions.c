@@ -80,6 +80,18 @@ static void hold(ew_call *call, void *arg) {
         (void)ew_call_fail(call, EW_STATUS_ALREADY_EXISTS, "one is held already");
 }
 
+/* Asks from another thread, as a worker would. */
+static void ask_elsewhere(ew_call *call, void *arg) {
+    rig_side *side = ew__container_of(call->home, rig_side, home);
+    (void)arg;
+    opened(call);
+    side->elsewhere = true;
+    ew_err err = ew_json_get_bool(ew_call_input(call), "/room", false) ? ew_call_on_room(call, end_sleep, NULL) : ew_call_after(call, 10, end_sleep, NULL);
+    if (err != EW_OK)
+        fail_no_memory(call);
+    side->elsewhere = false;
+}
+
 static void twice(ew_call *call, void *arg) {
     (void)arg;
     opened(call);
@@ -250,7 +262,7 @@ static const struct {
     {"/test/echo", echo},           {"/test/chunks", chunks}, {"/test/flood", flood},       {"/test/say", say},     {"/test/sum", sum},
     {"/test/relay", relay},         {"/test/lazy", lazy},     {"/test/sleep", sleep_a_while}, {"/test/fail", fail_with}, {"/test/never", never},
     {"/test/stubborn", stubborn},   {"/test/twice", twice},   {"/test/invalid", invalid},   {"/test/about", about}, {"/one/same", echo},
-    {"/two/same", echo},            {"/test/deep/er", echo},     {"/test/hold", hold},
+    {"/two/same", echo},            {"/test/deep/er", echo},     {"/test/hold", hold},        {"/test/elsewhere", ask_elsewhere},
 };
 
 static ew__registry registry;

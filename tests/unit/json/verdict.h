@@ -1,6 +1,6 @@
 /*
- * tests/unit/json/verdict.h: the same text through every scanner and the byte by byte checker, which must all agree. The
- * text lies in a block of exactly its size, so that AddressSanitizer sees a read outside it.
+ * tests/unit/json/verdict.h: the same text through every scanner and the byte by byte checker, which must all agree.
+ * The text lies in a block of exactly its size, so that AddressSanitizer sees a read outside it.
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EW_TESTS_JSON_VERDICT_H
@@ -43,7 +43,10 @@ static inline void disagree(const char *what, ew_str text) {
     fail();
 }
 
-/* The verdict on `shift` spaces and then the bytes; ret_position, if not NULL, gets where it failed (without the spaces). */
+/*
+ * The verdict on `shift` spaces and then the bytes; ret_position, if not NULL, gets where it failed (without the
+ * spaces).
+ */
 static inline ew_err verdict(ew_str bytes, size_t shift, size_t *ret_position) {
     static ew__json_doc best, portable; /* 1 KiB each; static so that stale contents show */
     size_t len = shift + bytes.len, position = 0, other = 0;

@@ -1,0 +1,62 @@
+/*
+ * tests/unit/api/test_target.c: what a target text says.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "api/target.h"
+
+static void test_api_target__reads(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *host, *authority, *path;
+        uint16_t port;
+    } good[] = {
+        {"http://127.0.0.1:3400", "127.0.0.1", "127.0.0.1:3400", "", 3400},
+        {"http://localhost:1/", "localhost", "localhost:1", "", 1},
+        {"http://example.test", "example.test", "example.test", "", 80},
+        {"http://[::1]:65535/a/b/", "::1", "[::1]:65535", "/a/b", 65535},
+        {"http://h:80//", "h", "h:80", "", 80},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        ew__target target;
+        assert_int_equal(ew__target_parse(good[i].text, &target, NULL), EW_OK);
+        assert_string_equal(target.host, good[i].host);
+        assert_string_equal(target.authority, good[i].authority);
+        assert_string_equal(target.path, good[i].path);
+        assert_int_equal(target.port, good[i].port);
+        assert_string_equal(target.wire->name, "http");
+    }
+}
+
+static void test_api_target__refuses(void **state) {
+    (void)state;
+    static const char *const bad[] = {"",           "127.0.0.1:3400", "http:",          "http:/h",       "http://",        "http://:80",
+                                      "http://h:0", "http://h:65536", "http://h:8x",    "http://u@h:80", "http://h:80/a?b", "http://h:80/#f",
+                                      "http://h /", "http://[::1",    "http://[::1]80", "http://h\r\n",  "nonsense://h:1"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ew__target target;
+        const char *problem = NULL;
+        assert_int_equal(ew__target_parse(bad[i], &target, &problem), EW_EINVAL);
+        assert_non_null(problem);
+    }
+    static const char *const later[] = {"https://h:1", "rrq://h:1", "jsonrpc+stdio:", "reflection://h:1"};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        ew__target target;
+        assert_int_equal(ew__target_parse(later[i], &target, NULL), EW_EUNSUPPORTED);
+    }
+    ew__target target;
+    assert_int_equal(ew__target_parse(NULL, &target, NULL), EW_EINVAL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_api_target__reads),
+        cmocka_unit_test(test_api_target__refuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
