@@ -1,6 +1,7 @@
 /*
- * bench/http/bench_http.c: the serving side of the http wire without sockets: requests are fed from memory, answers thrown away. Prints
- * nanoseconds of CPU per request; under `valgrind --tool=callgrind` it gives instruction counts that no other load disturbs.
+ * bench/http/bench_http.c: the serving side of the http wire without sockets: requests are fed from memory, answers
+ * thrown away. Prints nanoseconds of CPU per request; under `valgrind --tool=callgrind` it gives instruction counts
+ * that no other load disturbs.
  *
  *     bench_http [ROUNDS] [REQUESTS-PER-ROUND] [PAYLOAD-BYTES] [DEPTH]
  *

@@ -1,5 +1,6 @@
 /*
- * everywire/app.h: a program that offers actions. Register them, then let ew_app_main do the rest, or start, wait and stop by hand.
+ * everywire/app.h: a program that offers actions. Register them, then let ew_app_main do the rest, or start, wait and
+ * stop by hand.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -38,56 +39,74 @@ typedef struct ew_app_options {
     bool allow_remote;              /* let listeners bind other addresses than loopback ones */
 } ew_app_options;
 
-/* A new app. name is for people (listings, logs). NULL when there is no memory. Any thread; from then on one thread at a time. */
+/*
+ * A new app. name is for people (listings, logs). NULL when there is no memory. Any thread; from then on one thread
+ * at a time.
+ */
 EW_API ew_app *ew_app_new(const char *name);
 
 /* The same with options (NULL: defaults). */
 EW_API ew_app *ew_app_new_with(const char *name, const ew_app_options *options);
 
-/* Stops the app if it runs (without waiting for calls) and frees it. NULL is fine. Not from a callback. Returns NULL. */
+/*
+ * Stops the app if it runs (without waiting for calls) and frees it. NULL is fine. Not from a callback. Returns NULL.
+ */
 EW_API ew_app *ew_app_free(ew_app *app);
 
 /*
- * Registers an action under "/<type>/<name>"; the name may hold slashes. options may be NULL. Allowed before the start and while the app runs (a
- * new version of the list is then published to all loops). EW_OK; EW_EINVAL: bad key or handler; EW_ESYNTAX: a schema or the
- * metadata is no JSON; EW_EEXISTS; EW_ELIMIT; EW_ENOMEM.
+ * Registers an action under "/<type>/<name>"; the name may hold slashes. options may be NULL. Allowed before the
+ * start and while the app runs (a new version of the list is then published to all loops). EW_OK; EW_EINVAL: bad key
+ * or handler; EW_ESYNTAX: a schema or the metadata is no JSON; EW_EEXISTS; EW_ELIMIT; EW_ENOMEM.
  */
 EW_API ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler, void *arg,
                             const ew_action_options *options);
 
 /*
- * Adds a listener: "[WIRE=]HOST:PORT", for example "127.0.0.1:3400" (every wire on one port) or "http=127.0.0.1:0" (that wire only; port 0
- * picks a free one). Before the start. EW_OK; EW_EINVAL: not an address, or an unknown wire; EW_EACCESS: not loopback and not allowed.
- * ew_app_error tells more.
+ * Adds a listener: "[WIRE=]HOST:PORT", for example "127.0.0.1:3400" (every wire on one port) or "http=127.0.0.1:0"
+ * (that wire only; port 0 picks a free one). Before the start. EW_OK; EW_EINVAL: not an address, or an unknown wire;
+ * EW_EACCESS: not loopback and not allowed. ew_app_error tells more.
  */
 EW_API ew_err ew_app_listen(ew_app *app, const char *address);
 
-/* Binds all listeners (127.0.0.1:3400 if none was added) and starts the loops. EW_OK, EW_EADDRINUSE, EW_EACCESS, EW_EIO, EW_ENOMEM; on failure nothing runs. */
+/*
+ * Binds all listeners (127.0.0.1:3400 if none was added) and starts the loops. EW_OK, EW_EADDRINUSE, EW_EACCESS,
+ * EW_EIO, EW_ENOMEM; on failure nothing runs.
+ */
 EW_API ew_err ew_app_start(ew_app *app);
 
 /* How many listeners there are after the start. */
 EW_API size_t ew_app_listeners(const ew_app *app);
 
-/* A listener's wire ("any", "http") and bound address ("127.0.0.1:3400"); borrowed from the app. Port as a number. EW_OK or EW_ENOTFOUND. Any argument may be NULL. */
+/*
+ * A listener's wire ("any", "http") and bound address ("127.0.0.1:3400"); borrowed from the app. Port as a number.
+ * EW_OK or EW_ENOTFOUND. Any argument may be NULL.
+ */
 EW_API ew_err ew_app_listener(const ew_app *app, size_t index, const char **ret_wire, const char **ret_address,
                               int *ret_port);
 
 /*
- * Begins the end: listeners close, new calls are refused with UNAVAILABLE, running ones have drain_ms to finish, then they are cancelled and
- * cut off. Returns at once; any thread, also a callback. A second call cuts off at once.
+ * Begins the end: listeners close, new calls are refused with UNAVAILABLE, running ones have drain_ms to finish, then
+ * they are cancelled and cut off. Returns at once; any thread, also a callback. A second call cuts off at once.
  */
 EW_API void ew_app_stop(ew_app *app);
 
-/* Waits until the app has stopped. EW_OK when all calls had ended by themselves, EW_ETIMEOUT when some were cut off. Not from a callback, not with a host loop. */
+/*
+ * Waits until the app has stopped. EW_OK when all calls had ended by themselves, EW_ETIMEOUT when some were cut off.
+ * Not from a callback, not with a host loop.
+ */
 EW_API ew_err ew_app_wait(ew_app *app);
 
-/* What went wrong last in a function of this app, one line for people; "" when nothing did. Borrowed until the next call. */
+/*
+ * What went wrong last in a function of this app, one line for people; "" when nothing did. Borrowed until the next
+ * call.
+ */
 EW_API const char *ew_app_error(const ew_app *app);
 
 /*
- * The whole main function of a program: reads the usual options (--listen, --threads, --drain, --allow-host, --allow-remote, --log-level, --help,
- * --version), starts, prints where it listens, handles SIGINT and SIGTERM (drain; the second one ends at once), waits, frees the app. The result
- * is the exit code. This is the one function of the library that prints and touches signals.
+ * The whole main function of a program: reads the usual options (--listen, --threads, --drain, --allow-host,
+ * --allow-remote, --log-level, --help, --version), starts, prints where it listens, handles SIGINT and SIGTERM
+ * (drain; the second one ends at once), waits, frees the app. The result is the exit code. This is the one function
+ * of the library that prints and touches signals.
  */
 EW_API int ew_app_main(ew_app *app, int argc, char **argv);
 

@@ -1,13 +1,14 @@
 /*
  * everywire/call.h: a call as its handler sees it.
  *
- * A handler gets one ew_call and owes it exactly one end: ew_call_done or ew_call_fail (or a relative of them). It may send chunks before
- * that, answer at once, later, or from another thread. After its end the handler must not touch the call any more, unless it holds a
- * reference (ew_call_ref).
+ * A handler gets one ew_call and owes it exactly one end: ew_call_done or ew_call_fail (or a relative of them). It
+ * may send chunks before that, answer at once, later, or from another thread. After its end the handler must not
+ * touch the call any more, unless it holds a reference (ew_call_ref).
  *
- * Threads: all functions here may be used from any thread unless a line says otherwise. On the call's own loop thread they act at once; from
- * another thread they are handed over to it, in order. Callbacks always run on the loop thread and must not block. Payloads are JSON text; a
- * payload given by the program is validated before it leaves (EW_ESYNTAX if it is none) and copied where needed: the caller keeps its memory.
+ * Threads: all functions here may be used from any thread unless a line says otherwise. On the call's own loop thread
+ * they act at once; from another thread they are handed over to it, in order. Callbacks always run on the loop thread
+ * and must not block. Payloads are JSON text; a payload given by the program is validated before it leaves
+ * (EW_ESYNTAX if it is none) and copied where needed: the caller keeps its memory.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +30,10 @@ typedef void (*ew_handler_fn)(ew_call *call, void *arg);
 /* A callback of a call: cancelled, room again, time passed. */
 typedef void (*ew_call_fn)(ew_call *call, void *arg);
 
-/* One chunk of the caller's input stream; end is true once, after the last (chunk is then empty). The slice is valid during the callback. */
+/*
+ * One chunk of the caller's input stream; end is true once, after the last (chunk is then empty). The slice is valid
+ * during the callback.
+ */
 typedef void (*ew_input_fn)(ew_call *call, ew_str chunk, bool end, void *arg);
 
 /* ---- what came with the call; all slices live as long as the call ---- */
@@ -70,16 +74,19 @@ EW_API bool ew_call_has_input_stream(const ew_call *call);
 /* ---- answering ---- */
 
 /*
- * Sends one chunk. EW_OK; EW_FULL: taken, but the reader is behind: wait for ew_call_on_room (or ew_call_wait_room) before the next;
- * EW_ESYNTAX, EW_ENOMEM; EW_ELIMIT: a producer that did not wait has reached the hard limit, the call fails RESOURCE_EXHAUSTED;
- * EW_ECANCELLED: nobody listens any more (the call still wants its end); EW_EENDED.
+ * Sends one chunk. EW_OK; EW_FULL: taken, but the reader is behind: wait for ew_call_on_room (or ew_call_wait_room)
+ * before the next; EW_ESYNTAX, EW_ENOMEM; EW_ELIMIT: a producer that did not wait has reached the hard limit, the
+ * call fails RESOURCE_EXHAUSTED; EW_ECANCELLED: nobody listens any more (the call still wants its end); EW_EENDED.
  */
 EW_API ew_err ew_call_chunk(ew_call *call, ew_str json);
 
 /* ew_call_chunk with the directives of ew_json_format. EW_EINVAL for a bad format. */
 EW_API ew_err ew_call_chunkf(ew_call *call, const char *format, ...);
 
-/* Ends the call with a result (an empty slice means null). EW_OK, EW_EENDED; on EW_ESYNTAX the call fails INTERNAL: it has ended too. */
+/*
+ * Ends the call with a result (an empty slice means null). EW_OK, EW_EENDED; on EW_ESYNTAX the call fails INTERNAL:
+ * it has ended too.
+ */
 EW_API ew_err ew_call_done(ew_call *call, ew_str json);
 
 /* ew_call_done with the directives of ew_json_format. */
@@ -97,33 +104,48 @@ EW_API ew_err ew_call_fail_with(ew_call *call, const ew_fault *fault);
 EW_API bool ew_call_cancelled(const ew_call *call);
 
 /*
- * Has fn called once when the call is cancelled (see ew_call_cancelled), at once when it already is. fn usually ends the call with
- * CANCELLED. NULL takes it back. One per call. Not called after the end. EW_OK or EW_EENDED. Handlers that register nothing and never look
- * at ew_call_cancelled run on to their end; their result is then dropped.
+ * Has fn called once when the call is cancelled (see ew_call_cancelled), at once when it already is. fn usually ends
+ * the call with CANCELLED. NULL takes it back. One per call. Not called after the end. EW_OK or EW_EENDED. Handlers
+ * that register nothing and never look at ew_call_cancelled run on to their end; their result is then dropped.
  */
 EW_API ew_err ew_call_on_cancel(ew_call *call, ew_call_fn fn, void *arg);
 
-/* Has fn called once when there is room for chunks, in a later turn of the loop; never when the call ends before. EW_OK or EW_EENDED. */
+/*
+ * Has fn called once when there is room for chunks, in a later turn of the loop; never when the call ends before.
+ * EW_OK or EW_EENDED.
+ */
 EW_API ew_err ew_call_on_room(ew_call *call, ew_call_fn fn, void *arg);
 
-/* Has fn called once after that many milliseconds, unless the call ends before. One per call: a second request replaces the first. EW_OK, EW_EENDED, EW_ENOMEM. */
+/*
+ * Has fn called once after that many milliseconds, unless the call ends before. One per call: a second request
+ * replaces the first. EW_OK, EW_EENDED, EW_ENOMEM.
+ */
 EW_API ew_err ew_call_after(ew_call *call, uint64_t ms, ew_call_fn fn, void *arg);
 
-/* Has fn called for every chunk of the input stream, in order, those that came before included. EW_OK; EW_EUNSUPPORTED when there is none; EW_EENDED. */
+/*
+ * Has fn called for every chunk of the input stream, in order, those that came before included. EW_OK;
+ * EW_EUNSUPPORTED when there is none; EW_EENDED.
+ */
 EW_API ew_err ew_call_on_input(ew_call *call, ew_input_fn fn, void *arg);
 
 /*
- * For worker threads: sleeps that many milliseconds, less if the call is cancelled. EW_OK, EW_ECANCELLED, or EW_EUNSUPPORTED on a loop
- * thread, which must not block.
+ * For worker threads: sleeps that many milliseconds, less if the call is cancelled. EW_OK, EW_ECANCELLED, or
+ * EW_EUNSUPPORTED on a loop thread, which must not block.
  */
 EW_API ew_err ew_call_wait(ew_call *call, uint64_t ms);
 
-/* For worker threads: waits until there is room for chunks. EW_OK, EW_ECANCELLED, or EW_EUNSUPPORTED on a loop thread. Bounded by the stall limit. */
+/*
+ * For worker threads: waits until there is room for chunks. EW_OK, EW_ECANCELLED, or EW_EUNSUPPORTED on a loop
+ * thread. Bounded by the stall limit.
+ */
 EW_API ew_err ew_call_wait_room(ew_call *call);
 
 /* ---- memory ---- */
 
-/* Memory that lives as long as the call, aligned for anything, not cleared; NULL when there is none. Only on the loop thread, or in a worker's handler function. */
+/*
+ * Memory that lives as long as the call, aligned for anything, not cleared; NULL when there is none. Only on the loop
+ * thread, or in a worker's handler function.
+ */
 EW_API void *ew_call_alloc(ew_call *call, size_t size);
 
 /* Takes a reference, so that the call can be used after its end (its functions then say EW_EENDED). Returns call. */

@@ -1,8 +1,8 @@
 /*
  * everywire/client.h: the other side: calling actions behind a target.
  *
- * A client has a target, such as "http://127.0.0.1:3400", and a pool of connections to it that are made when needed. By default it has a loop
- * thread of its own; callbacks run there and must not block.
+ * A client has a target, such as "http://127.0.0.1:3400", and a pool of connections to it that are made when needed.
+ * By default it has a loop thread of its own; callbacks run there and must not block.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -58,15 +58,19 @@ typedef struct ew_request_options {
     uint64_t timeout_ms; /* our deadline, sent along where the wire can; 0: none */
     bool stream;         /* ask for chunks */
     bool input_stream;   /* ew_request_send and ew_request_send_end follow */
-    /* Callbacks, on the loop thread; each may be NULL. Chunk slices are valid during the callback. on_end comes exactly once. */
+    /*
+     * Callbacks, on the loop thread; each may be NULL. Chunk slices are valid during the callback. on_end comes
+     * exactly once.
+     */
     void (*on_chunk)(ew_request *request, ew_str chunk, void *ud);
     void (*on_end)(ew_request *request, const ew_end *end, void *ud);
     void *ud;
 } ew_request_options;
 
 /*
- * A client for "http://HOST:PORT". options may be NULL. Nothing is connected yet. EW_OK; EW_EINVAL: not a target, EW_EUNSUPPORTED: no such
- * wire in this build (ret_problem, if not NULL, gets a constant line for people); EW_ENOMEM; EW_EIO.
+ * A client for "http://HOST:PORT". options may be NULL. Nothing is connected yet. EW_OK; EW_EINVAL: not a target,
+ * EW_EUNSUPPORTED: no such wire in this build (ret_problem, if not NULL, gets a constant line for people); EW_ENOMEM;
+ * EW_EIO.
  */
 EW_API ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
                             const char **ret_problem);
@@ -75,31 +79,41 @@ EW_API ew_err ew_client_new(const char *target, const ew_client_options *options
 EW_API ew_client *ew_client_free(ew_client *client);
 
 /*
- * Starts a call. EW_OK: on_end will come once, and *ret_request (if not NULL) is the caller's until ew_request_free; with ret_request NULL the
- * client keeps it. EW_EINVAL, EW_ESYNTAX (input, context or labels are no JSON), EW_EUNSUPPORTED (the wire cannot carry it: the client's
- * README says what it can), EW_ENOMEM, EW_ECLOSED: nothing was started. Any thread.
+ * Starts a call. EW_OK: on_end will come once, and *ret_request (if not NULL) is the caller's until ew_request_free;
+ * with ret_request NULL the client keeps it. EW_EINVAL, EW_ESYNTAX (input, context or labels are no JSON),
+ * EW_EUNSUPPORTED (the wire cannot carry it: the client's README says what it can), EW_ENOMEM, EW_ECLOSED: nothing
+ * was started. Any thread.
  */
 EW_API ew_err ew_client_call(ew_client *client, const ew_request_options *options, ew_request **ret_request);
 
 /*
- * Asks the peer for its actions: the result is one JSON object, key to descriptor. Callbacks, options and errors as in ew_client_call (only timeout_ms, on_end
- * and ud are read). A peer that cannot list ends with UNIMPLEMENTED.
+ * Asks the peer for its actions: the result is one JSON object, key to descriptor. Callbacks, options and errors as
+ * in ew_client_call (only timeout_ms, on_end and ud are read). A peer that cannot list ends with UNIMPLEMENTED.
  */
 EW_API ew_err ew_client_list(ew_client *client, const ew_request_options *options, ew_request **ret_request);
 
-/* Waits for the end, at most that many milliseconds (0: for ever). EW_OK and *ret_end (borrowed from the request), or EW_ETIMEOUT. Not on the loop thread. */
+/*
+ * Waits for the end, at most that many milliseconds (0: for ever). EW_OK and *ret_end (borrowed from the request), or
+ * EW_ETIMEOUT. Not on the loop thread.
+ */
 EW_API ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end);
 
 /* Asks for the call to stop; it still ends once, as CANCELLED if the peer does not end it first. Any thread. */
 EW_API void ew_request_cancel(ew_request *request);
 
-/* Sends one input chunk. EW_OK, EW_FULL (taken; wait a little), EW_ESYNTAX, EW_EUNSUPPORTED, EW_EENDED, EW_ENOMEM. Any thread. */
+/*
+ * Sends one input chunk. EW_OK, EW_FULL (taken; wait a little), EW_ESYNTAX, EW_EUNSUPPORTED, EW_EENDED, EW_ENOMEM.
+ * Any thread.
+ */
 EW_API ew_err ew_request_send(ew_request *request, ew_str json);
 
 /* Ends the input stream. EW_OK, EW_EUNSUPPORTED, EW_EENDED. Any thread. */
 EW_API ew_err ew_request_send_end(ew_request *request);
 
-/* Lets go of a request: a call that still runs goes on to its end, callbacks included. NULL is fine. Returns NULL. Any thread. */
+/*
+ * Lets go of a request: a call that still runs goes on to its end, callbacks included. NULL is fine. Returns NULL.
+ * Any thread.
+ */
 EW_API ew_request *ew_request_free(ew_request *request);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * everywire/env.h: the one door between the library and the world: memory, time, chance, log lines. A host may bring its
- * own table; without one the C library's allocator, the monotonic clock and the kernel's random bytes are used.
+ * everywire/env.h: the one door between the library and the world: memory, time, chance, log lines. A host may bring
+ * its own table; without one the C library's allocator, the monotonic clock and the kernel's random bytes are used.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -17,9 +17,10 @@ typedef enum ew_log_level { EW_LOG_ERROR, EW_LOG_WARN, EW_LOG_INFO, EW_LOG_DEBUG
 
 /*
  * Every slot may be called from any thread of the library. alloc: grows, shrinks or gives a block of old_size bytes
- * (ptr NULL, old_size 0 for a new one; new_size 0 frees and returns NULL); NULL means "no memory" and leaves the old block.
- * now_ns: monotonic nanoseconds. wall_ms: milliseconds since 1970, for display only. random: fills n unguessable bytes.
- * log: one line without its newline, already free of control bytes; room is the part of the library it comes from; may be NULL.
+ * (ptr NULL, old_size 0 for a new one; new_size 0 frees and returns NULL); NULL means "no memory" and leaves the old
+ * block. now_ns: monotonic nanoseconds. wall_ms: milliseconds since 1970, for display only. random: fills n
+ * unguessable bytes. log: one line without its newline, already free of control bytes; room is the part of the
+ * library it comes from; may be NULL.
  */
 typedef struct ew_env {
     void *(*alloc)(void *ud, void *ptr, size_t old_size, size_t new_size);

@@ -1,6 +1,6 @@
 /*
- * everywire/limits.h: everything that a peer could make grow without end, in one place, with its default. The answer to a
- * reached limit is an error that names it, and the end of the connection only where its framing is lost.
+ * everywire/limits.h: everything that a peer could make grow without end, in one place, with its default. The answer
+ * to a reached limit is an error that names it, and the end of the connection only where its framing is lost.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */

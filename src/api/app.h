@@ -59,7 +59,10 @@ struct ew_app {
     char error[256];
 };
 
-/* Applies options to an app that was made before they were known; actions stay. Before the start. EW_OK, EW_EINVAL (it runs), EW_ENOMEM. */
+/*
+ * Applies options to an app that was made before they were known; actions stay. Before the start. EW_OK, EW_EINVAL
+ * (it runs), EW_ENOMEM.
+ */
 ew_err ew__app_configure(ew_app *app, const ew_app_options *options);
 
 /* Stops without waiting for calls, and frees what runs. false: a handler did not end, the app must stay in memory. */

@@ -1,8 +1,9 @@
 /*
  * api/app_run.c: an app's running life: loops and their threads, draining, the end.
  *
- * The end has three steps, each a letter to every loop: drain (no new calls), close (when the last call of all loops has ended, or the time is up),
- * and the loop's own end (when its connections are closed and no handler holds a call any more, or after a grace).
+ * The end has three steps, each a letter to every loop: drain (no new calls), close (when the last call of all loops
+ * has ended, or the time is up), and the loop's own end (when its connections are closed and no handler holds a call
+ * any more, or after a grace).
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app.h"

@@ -1,8 +1,8 @@
 /*
  * api/request.c: requests of a client: the caller's end of an outgoing call, reachable from any thread.
  *
- * A request has two owners: the client until the call has ended, the user until ew_request_free. Everything the call needs is copied into the
- * request's memory, which outlives the call.
+ * A request has two owners: the client until the call has ended, the user until ew_request_free. Everything the call
+ * needs is copied into the request's memory, which outlives the call.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/client.h"

@@ -1,7 +1,7 @@
 /*
- * base/home.h: where calls live. One home is one thread of control with its clock, timers, chance and pooled memory: an event loop in
- * production (io/loop.c fills it), a simulated one in tests. Everything that belongs to a home is touched by its thread only; other threads
- * reach it through post.
+ * base/home.h: where calls live. One home is one thread of control with its clock, timers, chance and pooled memory:
+ * an event loop in production (io/loop.c fills it), a simulated one in tests. Everything that belongs to a home is
+ * touched by its thread only; other threads reach it through post.
  */
 #ifndef EW_BASE_HOME_H
 #define EW_BASE_HOME_H

@@ -1,7 +1,7 @@
 /*
  * base/map.h: a hash map from byte strings to pointers, keyed by SipHash-1-3 so that a peer cannot make keys collide.
- * Keys are borrowed: they must outlive their entry. Iteration (over entries) is in order of insertion; removal moves the
- * last entry into the gap.
+ * Keys are borrowed: they must outlive their entry. Iteration (over entries) is in order of insertion; removal moves
+ * the last entry into the gap.
  */
 #ifndef EW_BASE_MAP_H
 #define EW_BASE_MAP_H

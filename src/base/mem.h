@@ -41,8 +41,8 @@ void ew__blocks_trim(ew__blocks *pool, uint32_t keep); /* gives free blocks back
 /* ---- arena: grows in pieces, freed at once ---- */
 
 /*
- * The first piece is memory that the owner gives (may be none); further pieces come from the env and double up to 64 KiB, or
- * hold one large value. Pointers stay valid until ew__arena_done. Every pointer is aligned to 16.
+ * The first piece is memory that the owner gives (may be none); further pieces come from the env and double up to 64
+ * KiB, or hold one large value. Pointers stay valid until ew__arena_done. Every pointer is aligned to 16.
  */
 typedef struct ew__arena {
     const ew_env *env;
@@ -57,7 +57,10 @@ void ew__arena_done(ew__arena *arena);
 void *ew__arena_alloc(ew__arena *arena, size_t size); /* NULL when there is no memory */
 void *ew__arena_copy(ew__arena *arena, const void *bytes, size_t n);
 ew_err ew__arena_str(ew__arena *arena, ew_str text, ew_str *ret_copy); /* an empty text stays empty */
-/* Makes the arena own a block that came from its env's allocator: it is freed with the rest. On failure the caller keeps it. */
+/*
+ * Makes the arena own a block that came from its env's allocator: it is freed with the rest. On failure the caller
+ * keeps it.
+ */
 ew_err ew__arena_adopt(ew__arena *arena, void *block, size_t size);
 /* Whether ptr points into memory of this arena (its first piece included). */
 bool ew__arena_owns(const ew__arena *arena, const void *first, size_t first_size, const void *ptr);

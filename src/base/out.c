@@ -1,6 +1,7 @@
 /*
- * base/out.c: see out.h. A reference sits in the chain as a block whose `start` is IS_REF; its data then holds a struct ref. A whole block for a
- * reference looks wasteful, but references are only made for large payloads, and so the chain has one kind of link.
+ * base/out.c: see out.h. A reference sits in the chain as a block whose `start` is IS_REF; its data then holds a
+ * struct ref. A whole block for a reference looks wasteful, but references are only made for large payloads, and so
+ * the chain has one kind of link.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/out.h"

@@ -1,6 +1,6 @@
 /*
- * base/out.h: bytes on their way out of a connection: a chain of pooled blocks, and references to memory that somebody else keeps
- * until it has left. An empty queue holds no memory. One thread.
+ * base/out.h: bytes on their way out of a connection: a chain of pooled blocks, and references to memory that
+ * somebody else keeps until it has left. An empty queue holds no memory. One thread.
  */
 #ifndef EW_BASE_OUT_H
 #define EW_BASE_OUT_H
@@ -26,7 +26,10 @@ typedef void (*ew__out_release)(void *ud);
 void ew__out_init(ew__out *out, ew__blocks *pool);
 void ew__out_done(ew__out *out); /* drops what is left; releases references */
 
-/* At least n contiguous bytes to write into (n <= 4 KiB), then ew__out_commit with what was used. NULL when there is no memory. */
+/*
+ * At least n contiguous bytes to write into (n <= 4 KiB), then ew__out_commit with what was used. NULL when there is
+ * no memory.
+ */
 uint8_t *ew__out_room(ew__out *out, size_t n);
 void ew__out_commit(ew__out *out, size_t used);
 void ew__out_add(ew__out *out, const void *bytes, size_t n);

@@ -25,7 +25,10 @@ bool ew__str_is_nocase(ew_str a, ew_str b) {
         return false;
     }
     size_t i = 0;
-    /* Eight at once: equal but for the bit that tells cases apart; only words that differ in it are looked at by letter. */
+    /*
+     * Eight at once: equal but for the bit that tells cases apart; only words that differ in it are looked at by
+     * letter.
+     */
     for (uint64_t x, y; i + 8 <= a.len; i += 8) {
         memcpy(&x, a.ptr + i, 8);
         memcpy(&y, b.ptr + i, 8);

@@ -44,7 +44,10 @@ typedef struct ew__rng {
 void ew__rng_init(ew__rng *rng, const ew_env *env);
 uint64_t ew__rng_next(ew__rng *rng);
 
-/* Formats one line, replaces control bytes, hands it to env->log (if there is one). Never fails; long lines are cut at 1 KiB. */
+/*
+ * Formats one line, replaces control bytes, hands it to env->log (if there is one). Never fails; long lines are cut
+ * at 1 KiB.
+ */
 void ew__log(const ew_env *env, ew_log_level level, const char *room, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -1,6 +1,6 @@
 /*
- * call/action.c: see action.h. A version shares the actions of the one before it; making one costs a walk over all actions, which happens when
- * the list changes, not when a call comes.
+ * call/action.c: see action.h. A version shares the actions of the one before it; making one costs a walk over all
+ * actions, which happens when the list changes, not when a call comes.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "call/action.h"

@@ -1,6 +1,6 @@
 /*
- * call/action.h: actions and the list of them. A registry is built by any thread; readers use an immutable version of it, so that looking an
- * action up takes no lock. Replacing a version never touches the calls that run.
+ * call/action.h: actions and the list of them. A registry is built by any thread; readers use an immutable version of
+ * it, so that looking an action up takes no lock. Replacing a version never touches the calls that run.
  */
 #ifndef EW_CALL_ACTION_H
 #define EW_CALL_ACTION_H
@@ -58,7 +58,9 @@ ew__actions *ew__registry_get(ew__registry *registry);
 
 ew__actions *ew__actions_ref(ew__actions *actions);
 void ew__actions_unref(ew__actions *actions);
-/* Exact key, then unique name. EW_OK and a borrowed action; EW_ENOTFOUND; EW_EEXISTS: several actions have that name. */
+/*
+ * Exact key, then unique name. EW_OK and a borrowed action; EW_ENOTFOUND; EW_EEXISTS: several actions have that name.
+ */
 ew_err ew__actions_find(const ew__actions *actions, ew_str key_or_name, ew__action **ret_action);
 /* Writes "/flow/x, /tool/x" for a name that several actions have; cut at capacity. Returns the length. */
 size_t ew__actions_matches(const ew__actions *actions, ew_str name, char *out, size_t capacity);

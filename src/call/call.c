@@ -1,6 +1,7 @@
 /*
- * call/call.c: the state machine of a call, on its home thread. Two flags carry it: caller_open (somebody waits for the end) and callee_open
- * (somebody owes one). The doors from other threads are in post.c, waiting ones in sync.c, local handlers in local.c.
+ * call/call.c: the state machine of a call, on its home thread. Two flags carry it: caller_open (somebody waits for
+ * the end) and callee_open (somebody owes one). The doors from other threads are in post.c, waiting ones in sync.c,
+ * local handlers in local.c.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "call/call.h"

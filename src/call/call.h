@@ -4,11 +4,13 @@
  *     caller -> callee   open  chunk-in  end-in  cancel         (ew__call_* below; the callee is told by ew__callee_ops)
  *     callee -> caller   accepted  chunk-out  done  fail        (ew_call_chunk, _done, _fail ...; the caller is told by ew__caller_ops)
  *
- * A wire that serves is the caller's end of the calls it received; a wire that calls is the callee's end of the calls it sends. A handler is a
- * callee's end, a program that uses a client is a caller's end, a bridge is both. May include: base, json.
+ * A wire that serves is the caller's end of the calls it received; a wire that calls is the callee's end of the calls
+ * it sends. A handler is a callee's end, a program that uses a client is a caller's end, a bridge is both. May
+ * include: base, json.
  *
- * Exactly one end: the caller is told `end` once, unless it let go before; what the callee says after that is dropped and counted. All of it happens on
- * the call's home thread; the public functions of <everywire/call.h> come here from any thread.
+ * Exactly one end: the caller is told `end` once, unless it let go before; what the callee says after that is dropped
+ * and counted. All of it happens on the call's home thread; the public functions of <everywire/call.h> come here from
+ * any thread.
  */
 #ifndef EW_CALL_CALL_H
 #define EW_CALL_CALL_H
@@ -42,7 +44,10 @@ typedef struct ew__end {
 /* The caller's end. On the home thread; none may block. */
 typedef struct ew__caller_ops {
     void (*accepted)(ew_call *call); /* optional: the call runs; its trace is known */
-    /* EW_OK, EW_FULL (taken; ew__call_room follows), or an error (EW_ELIMIT, EW_ENOMEM): the chunk is lost and the call will be failed */
+    /*
+     * EW_OK, EW_FULL (taken; ew__call_room follows), or an error (EW_ELIMIT, EW_ENOMEM): the chunk is lost and the
+     * call will be failed
+     */
     ew_err (*chunk)(ew_call *call, ew_str json);
     void (*end)(ew_call *call, const ew__end *end); /* once; the caller still has its reference */
     void (*input_room)(ew_call *call); /* optional: input may flow again (after ew__call_input answered EW_FULL) */
@@ -112,14 +117,20 @@ struct ew_call {
 
 /* ---- for the caller's end ---- */
 
-/* A call that is being made: fill in the members (input, deadline, ...), then open it or release it. NULL when there is no memory or too many calls. */
+/*
+ * A call that is being made: fill in the members (input, deadline, ...), then open it or release it. NULL when there
+ * is no memory or too many calls.
+ */
 ew_call *ew__call_new(ew__home *home, const ew__caller_ops *caller, void *ud);
 /* Opens it: on an action's handler, or on any callee. Afterwards the caller may already have been told the end. */
 void ew__call_open(ew_call *call, ew__action *action);
 void ew__call_open_on(ew_call *call, const ew__callee_ops *callee, void *ud);
 /* Asks the callee to stop. */
 void ew__call_cancel(ew_call *call, ew__cancel_why why);
-/* The caller lets go: nothing more is told to it, a running callee is cancelled, the caller's reference is given back. */
+/*
+ * The caller lets go: nothing more is told to it, a running callee is cancelled, the caller's reference is given
+ * back.
+ */
 void ew__call_release(ew_call *call);
 /* There is room for chunks again (after chunk answered EW_FULL). */
 void ew__call_room(ew_call *call);
@@ -146,8 +157,10 @@ void ew__call_sync_free(ew_call *call);    /* sync.c */
 struct ew__observer {
     void (*opened)(ew__observer *observer, const ew_call *call);
     void (*chunk)(ew__observer *observer, const ew_call *call, size_t bytes);
-    void (*ended)(ew__observer *observer, const ew_call *call, ew_status status, uint64_t duration_ns); /* as the caller was told */
-    void (*left)(ew__observer *observer, const ew_call *call, uint64_t after_cancel_ns);                /* the callee is done; 0 if not cancelled */
+    /* as the caller was told */
+    void (*ended)(ew__observer *observer, const ew_call *call, ew_status status, uint64_t duration_ns);
+    /* the callee is done; 0 if not cancelled */
+    void (*left)(ew__observer *observer, const ew_call *call, uint64_t after_cancel_ns);
 };
 
 /* Local handlers: call/local.c. The handler function runs on the home thread. */

@@ -1,6 +1,6 @@
 /*
- * call/call_memory.h: where calls come from and go to: one pooled piece of the home holds the call and the beginning of its
- * arena, so that a small call allocates nothing. Used by call/ only.
+ * call/call_memory.h: where calls come from and go to: one pooled piece of the home holds the call and the beginning
+ * of its arena, so that a small call allocates nothing. Used by call/ only.
  */
 #ifndef EW_CALL_CALL_MEMORY_H
 #define EW_CALL_CALL_MEMORY_H
@@ -9,7 +9,8 @@
 
 typedef struct ew_call ew_call;
 
-ew_call *ew__call_memory_get(ew__home *home);            /* cleared up to the arena's first piece; NULL when there is none */
+/* cleared up to the arena's first piece; NULL when there is none */
+ew_call *ew__call_memory_get(ew__home *home);
 void ew__call_memory_put(ew__home *home, ew_call *call); /* home thread */
 
 #endif

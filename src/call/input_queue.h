@@ -1,5 +1,6 @@
 /*
- * call/input_queue.h: input chunks that arrived before the handler asked for them. Bounded by limits->in_queue_*. Used by call/ only.
+ * call/input_queue.h: input chunks that arrived before the handler asked for them. Bounded by limits->in_queue_*.
+ * Used by call/ only.
  */
 #ifndef EW_CALL_INPUT_QUEUE_H
 #define EW_CALL_INPUT_QUEUE_H

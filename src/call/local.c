@@ -114,7 +114,8 @@ static void on_room_timer(ew__timer *timer, uint64_t now) {
 static void local_room(ew_call *call) {
     ew__home *home = call->home;
     if (call->on_room && ew__timer_set(&home->timers, &call->room_timer, home->now, on_room_timer) != EW_OK)
-        on_room_timer(&call->room_timer, home->now); /* no memory for the turn: at once, so that it does not wait for ever */
+        /* no memory for the turn: at once, so that it does not wait for ever */
+        on_room_timer(&call->room_timer, home->now);
 }
 
 const ew__callee_ops ew__local_callee = {

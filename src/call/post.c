@@ -1,6 +1,7 @@
 /*
- * call/post.c: the public functions of a call. On the home thread they act at once; from another thread each becomes a letter to the home
- * thread, which carries a copy of its payload. Letters arrive in the order in which they were posted.
+ * call/post.c: the public functions of a call. On the home thread they act at once; from another thread each becomes
+ * a letter to the home thread, which carries a copy of its payload. Letters arrive in the order in which they were
+ * posted.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "call/call.h"
@@ -26,7 +27,10 @@ struct letter {
     char bytes[];
 };
 
-/* The thread was told EW_OK when it asked; without memory to keep the promise, the call ends rather than waits for ever. */
+/*
+ * The thread was told EW_OK when it asked; without memory to keep the promise, the call ends rather than waits for
+ * ever.
+ */
 static void must_keep(ew_call *call, ew_err err) {
     if (err == EW_ENOMEM)
         (void)ew__call_fault(call, &(ew_fault){.status = EW_STATUS_INTERNAL, .message = OUT_OF_MEMORY});

@@ -1,8 +1,10 @@
 /*
- * call/sync.c: waiting of worker threads for a call: a lock and a condition, made when a thread waits for the first time.
+ * call/sync.c: waiting of worker threads for a call: a lock and a condition, made when a thread waits for the first
+ * time.
  *
- * The order that makes it safe: a waiter publishes the sync object, then looks at the flags under its lock; the home thread changes a flag, then
- * looks for the sync object and wakes under its lock. One of the two always sees the other.
+ * The order that makes it safe: a waiter publishes the sync object, then looks at the flags under its lock; the home
+ * thread changes a flag, then looks for the sync object and wakes under its lock. One of the two always sees the
+ * other.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "call/call.h"

@@ -70,8 +70,8 @@ static ew_err attach(ew__link *link, const ew__wire *wire, ew__role role) {
 }
 
 /*
- * The wire whose first bytes these are. The last wire of the table is the fallback: it gets what no other claims, and so answers strangers in its own
- * language. NULL: not clear yet.
+ * The wire whose first bytes these are. The last wire of the table is the fallback: it gets what no other claims, and
+ * so answers strangers in its own language. NULL: not clear yet.
  */
 static const ew__wire *recognise(const uint8_t *bytes, size_t n, bool decide) {
     const ew__wire *const *wires = ew__wires();

@@ -1,6 +1,6 @@
 /*
- * endpoint/link.h: one connection: a stream of io, a peer of a wire, and the pump between them. Used by server.c (accepted ones) and pool.c
- * (dialled ones). May include: base, frame, call, wire, io.
+ * endpoint/link.h: one connection: a stream of io, a peer of a wire, and the pump between them. Used by server.c
+ * (accepted ones) and pool.c (dialled ones). May include: base, frame, call, wire, io.
  */
 #ifndef EW_ENDPOINT_LINK_H
 #define EW_ENDPOINT_LINK_H

@@ -1,6 +1,6 @@
 /*
- * endpoint/pool.c: see pool.h. A call without a free connection waits; a dial is begun for it if the limit allows. A connection that comes back, or a
- * dial that succeeds, takes the call that has waited longest.
+ * endpoint/pool.c: see pool.h. A call without a free connection waits; a dial is begun for it if the limit allows. A
+ * connection that comes back, or a dial that succeeds, takes the call that has waited longest.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/pool.h"

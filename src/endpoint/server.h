@@ -1,5 +1,6 @@
 /*
- * endpoint/server.h: what one loop serves: its listeners, the connections they brought, and their common end. Loop thread only, except where said.
+ * endpoint/server.h: what one loop serves: its listeners, the connections they brought, and their common end. Loop
+ * thread only, except where said.
  */
 #ifndef EW_ENDPOINT_SERVER_H
 #define EW_ENDPOINT_SERVER_H
@@ -36,13 +37,19 @@ struct ew__server {
 /* max_doors: how many listeners will be added. EW_OK or EW_ENOMEM. */
 ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors,
                        atomic_uint *connections);
-/* Binds and listens. site is copied (its port is filled in), address gets its port. wire NULL: any. Errors as ew__listen. */
+/*
+ * Binds and listens. site is copied (its port is filled in), address gets its port. wire NULL: any. Errors as
+ * ew__listen.
+ */
 ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wire *wire, const ew__site *site);
 /* Uses the newest version of the actions from now on. */
 void ew__server_refresh(ew__server *server);
 /* No new connections; calls on kept ones are refused. */
 void ew__server_drain(ew__server *server);
-/* Closes everything: answers that wait to be sent still leave (now false) or not (now true). on_closed follows, possibly at once. */
+/*
+ * Closes everything: answers that wait to be sent still leave (now false) or not (now true). on_closed follows,
+ * possibly at once.
+ */
 void ew__server_close(ew__server *server, bool now, void (*on_closed)(ew__server *server));
 /* After on_closed. */
 void ew__server_done(ew__server *server);

@@ -36,8 +36,8 @@ typedef struct ew__http_field {
 typedef struct ew__http1_scratch {
     ew__http_field fields[EW__HTTP_FIELDS_MAX];
     /*
-     * Heads that were read lately (http1.c). Clients repeat their heads to the byte, so most can be recognised instead of
-     * being read again; what is recognised is exactly what was read. All zero: none yet.
+     * Heads that were read lately (http1.c). Clients repeat their heads to the byte, so most can be recognised
+     * instead of being read again; what is recognised is exactly what was read. All zero: none yet.
      */
     uint32_t next_known;
     _Alignas(16) uint8_t known[EW__HTTP_KNOWN_BYTES];

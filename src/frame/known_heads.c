@@ -1,6 +1,7 @@
 /*
- * frame/known_heads.c: heads that were read before. A client repeats its heads to the byte, as long as nothing but the body changes; such a head is
- * recognised by comparing it, and what was understood then holds again. Nothing is guessed: other bytes are read in full.
+ * frame/known_heads.c: heads that were read before. A client repeats its heads to the byte, as long as nothing but
+ * the body changes; such a head is recognised by comparing it, and what was understood then holds again. Nothing is
+ * guessed: other bytes are read in full.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/util.h"
@@ -25,7 +26,9 @@ struct ew__known_head {
 enum { KNOWN = EW__HTTP_KNOWN_BYTES / sizeof(struct ew__known_head) };
 _Static_assert(KNOWN >= 4, "room for four heads");
 
-static struct ew__known_head *known_heads(const ew__http1 *http) { return (struct ew__known_head *)(void *)http->scratch->known; }
+static struct ew__known_head *known_heads(const ew__http1 *http) {
+    return (struct ew__known_head *)(void *)http->scratch->known;
+}
 
 static uint16_t offset_in(const char *bytes, const char *at) { return (uint16_t)(at - bytes); }
 
@@ -38,13 +41,13 @@ void ew__http1_remember(ew__http1 *http, const char *bytes, size_t n) {
     }
     struct ew__known_head *known = &known_heads(http)[http->scratch->next_known++ % KNOWN];
     *known = (struct ew__known_head){.limits = http->limits,
-                            .parser = http->parser,
-                            .guard = http->guard,
-                            .head = *head,
-                            .len = (uint16_t)n,
-                            .target = offset_in(bytes, head->target.ptr),
-                            .target_len = (uint16_t)head->target.len,
-                            .state = http->state};
+                                     .parser = http->parser,
+                                     .guard = http->guard,
+                                     .head = *head,
+                                     .len = (uint16_t)n,
+                                     .target = offset_in(bytes, head->target.ptr),
+                                     .target_len = (uint16_t)head->target.len,
+                                     .state = http->state};
     for (uint32_t i = 0; i < head->n_fields; i++) {
         known->fields[i].name = offset_in(bytes, head->fields[i].name.ptr);
         known->fields[i].name_len = (uint16_t)head->fields[i].name.len;
@@ -57,7 +60,8 @@ void ew__http1_remember(ew__http1 *http, const char *bytes, size_t n) {
 const struct ew__known_head *ew__http1_recall(const ew__http1 *http) {
     const struct ew__known_head *known = known_heads(http), *end = known + KNOWN;
     for (; known < end; known++) {
-        if (known->limits == http->limits && known->len <= http->in_len && memcmp(known->bytes, http->in, known->len) == 0) {
+        if (known->limits == http->limits && known->len <= http->in_len &&
+            memcmp(known->bytes, http->in, known->len) == 0) {
             return known;
         }
     }

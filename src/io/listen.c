@@ -1,6 +1,7 @@
 /*
- * io/listen.c: addresses and listening sockets. Each loop has a listening socket of its own on the same port (SO_REUSEPORT); the kernel deals the
- * connections out. libuv of 2023 cannot set that option, so the sockets are made here.
+ * io/listen.c: addresses and listening sockets. Each loop has a listening socket of its own on the same port
+ * (SO_REUSEPORT); the kernel deals the connections out. libuv of 2023 cannot set that option, so the sockets are made
+ * here.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "io/stream.h"

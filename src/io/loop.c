@@ -21,7 +21,8 @@ static void loop_post(ew__home *home, ew__task *task) {
     else
         loop->posted = task;
     loop->posted_last = task;
-    if (!loop->closing) /* a closed loop has nothing to wake; what comes this late is seen by ew__loop_run's end, or by nobody */
+    /* a closed loop has nothing to wake; what comes this late is seen by ew__loop_run's end, or by nobody */
+    if (!loop->closing)
         uv_async_send(&loop->wake);
     pthread_mutex_unlock(&loop->lock);
 }

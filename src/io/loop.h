@@ -1,7 +1,8 @@
 /*
  * io/loop.h: an event loop that is a home for calls. io is the only room that knows libuv. May include: base.
  *
- * A turn of the loop: wait for events; their callbacks; timers that are due; then everything that wants to be sent is sent, once per stream.
+ * A turn of the loop: wait for events; their callbacks; timers that are due; then everything that wants to be sent is
+ * sent, once per stream.
  */
 #ifndef EW_IO_LOOP_H
 #define EW_IO_LOOP_H
@@ -44,7 +45,10 @@ ew_err ew__loop_init(ew__loop *loop, const ew_env *env, const ew_limits *limits,
 void ew__loop_run(ew__loop *loop);
 /* The calling thread is the one that runs it (a host's loop, or before ew__loop_run in a new thread). */
 void ew__loop_adopt_thread(ew__loop *loop);
-/* Closes the loop's own handles; on_closed follows when they are. Streams and listeners must be closed already. Loop thread. */
+/*
+ * Closes the loop's own handles; on_closed follows when they are. Streams and listeners must be closed already. Loop
+ * thread.
+ */
 void ew__loop_close(ew__loop *loop, void (*on_closed)(ew__loop *loop, void *ud), void *ud);
 /* Frees the rest. After on_closed (a host's loop), or after ew__loop_run returned. */
 void ew__loop_done(ew__loop *loop);

@@ -1,8 +1,8 @@
 /*
  * io/stream.c: reading and writing of a connected stream. See stream.h.
  *
- * Writing: first what the socket takes at once (uv_try_write: no request, no epoll change); the rest goes through one uv_write at a time, whose
- * bytes stay in the owner's queue until they have left.
+ * Writing: first what the socket takes at once (uv_try_write: no request, no epoll change); the rest goes through one
+ * uv_write at a time, whose bytes stay in the owner's queue until they have left.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "io/stream.h"

@@ -1,6 +1,7 @@
 /*
- * io/stream.h: byte streams on a loop: TCP connections, accepted or dialled. Sending is coalesced: what is queued during a turn of the loop leaves
- * in one write; what the socket does not take waits for it, with a limit on the time without progress.
+ * io/stream.h: byte streams on a loop: TCP connections, accepted or dialled. Sending is coalesced: what is queued
+ * during a turn of the loop leaves in one write; what the socket does not take waits for it, with a limit on the time
+ * without progress.
  */
 #ifndef EW_IO_STREAM_H
 #define EW_IO_STREAM_H
@@ -66,7 +67,10 @@ typedef struct ew__address {
 ew_err ew__address_parse(const char *text, ew__address *ret);
 /* Is the address free to listen on? EW_OK, EW_EADDRINUSE, EW_EACCESS, EW_EIO. Port 0 is always free. */
 ew_err ew__address_probe(const ew__address *address);
-/* Binds with SO_REUSEPORT (each loop has its own) and fills in the port if it was 0. Before the loop runs, or on its thread. */
+/*
+ * Binds with SO_REUSEPORT (each loop has its own) and fills in the port if it was 0. Before the loop runs, or on its
+ * thread.
+ */
 ew_err ew__listen(ew__listener *listener, ew__loop *loop, ew__address *address,
                   void (*connection)(ew__listener *listener));
 /* Accepts into stream->tcp. EW_OK or EW_EIO (nothing to clean up). */
@@ -79,8 +83,11 @@ void ew__listener_close(ew__listener *listener, void (*closed)(ew__listener *lis
 
 typedef struct ew__dial ew__dial;
 
-/* Resolves host, tries its addresses in turn until one connects (into stream->tcp), within the time given. done is called once, on the loop thread:
- * EW_OK; EW_ECONNECT (detail says why), EW_ETIMEOUT, EW_ECANCELLED. EW_ENOMEM now: done will not be called. */
+/*
+ * Resolves host, tries its addresses in turn until one connects (into stream->tcp), within the time given. done is
+ * called once, on the loop thread: EW_OK; EW_ECONNECT (detail says why), EW_ETIMEOUT, EW_ECANCELLED. EW_ENOMEM now:
+ * done will not be called.
+ */
 typedef void (*ew__dial_done)(ew__stream *stream, ew_err err, const char *detail);
 ew_err ew__dial_start(ew__loop *loop, ew__stream *stream, const char *host, uint16_t port, uint64_t timeout_ms,
                       ew__dial_done done, ew__dial **ret_dial);

@@ -195,7 +195,10 @@ static void write_type(ew__buf *out, const char *name, const char *type, const c
     (void)ew__buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* {action="...",wire="..."  without the closing brace. Keys hold no control bytes; quotes and backslashes are escaped. */
+/*
+ * {action="...",wire="..."  without the closing brace. Keys hold no control bytes; quotes and backslashes are
+ * escaped.
+ */
 static void write_labels(ew__buf *out, const struct sum *sum) {
     ew__buf_cstr(out, "{action=\"");
     for (size_t i = 0; i < sum->key.len; i++) {

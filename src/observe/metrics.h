@@ -1,6 +1,6 @@
 /*
- * observe/metrics.h: counts what calls do, one set of counters per loop, so that counting takes no lock; and writes the sum of all sets in
- * Prometheus' text format. May include: base, json, call.
+ * observe/metrics.h: counts what calls do, one set of counters per loop, so that counting takes no lock; and writes
+ * the sum of all sets in Prometheus' text format. May include: base, json, call.
  */
 #ifndef EW_OBSERVE_METRICS_H
 #define EW_OBSERVE_METRICS_H

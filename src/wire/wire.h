@@ -1,9 +1,10 @@
 /*
- * wire/wire.h: what a wire is. A wire turns the bytes of one connection into calls and back; it owns no socket. Its other half, the
- * connection (ew__conn), moves the bytes: endpoint/conn.c in production, a scripted pair in tests.
+ * wire/wire.h: what a wire is. A wire turns the bytes of one connection into calls and back; it owns no socket. Its
+ * other half, the connection (ew__conn), moves the bytes: endpoint/conn.c in production, a scripted pair in tests.
  *
- * To add a wire: a folder with README.md (its map to the eight events and what it cannot carry), codec.[ch] (pure), serve.c, call.c and wire.c
- * (the table below), and a line in table.c. Everything runs on the home thread of the connection. May include: base, json, frame, call.
+ * To add a wire: a folder with README.md (its map to the eight events and what it cannot carry), codec.[ch] (pure),
+ * serve.c, call.c and wire.c (the table below), and a line in table.c. Everything runs on the home thread of the
+ * connection. May include: base, json, frame, call.
  */
 #ifndef EW_WIRE_WIRE_H
 #define EW_WIRE_WIRE_H
@@ -32,8 +33,10 @@ enum {
 
 typedef enum ew__role { EW__SERVE = 1, EW__CALL = 2 } ew__role;
 
-/* What all connections of a listener or a client share. Read by wires; owned by the endpoint; never changes while a connection lives, except `actions` and
- * `draining`, which the home thread itself replaces. */
+/*
+ * What all connections of a listener or a client share. Read by wires; owned by the endpoint; never changes while a
+ * connection lives, except `actions` and `draining`, which the home thread itself replaces.
+ */
 typedef struct ew__site {
     ew__actions *actions; /* serving: the version this home uses now */
     bool draining;        /* no new calls */
@@ -56,7 +59,10 @@ typedef struct ew__conn_ops {
     void (*send)(ew__conn *conn);
     /* Stop or go on reading. Stopped, the peer is held back by its transport, and its going away is noticed late. */
     void (*read)(ew__conn *conn, bool on);
-    /* Nothing more will be sent: close once all of conn->out has left; what still arrives is thrown away, for a bounded time. */
+    /*
+     * Nothing more will be sent: close once all of conn->out has left; what still arrives is thrown away, for a
+     * bounded time.
+     */
     void (*finish)(ew__conn *conn);
     /* Close now. The peer is told `gone` later, not from inside this call. */
     void (*abort)(ew__conn *conn);
@@ -93,7 +99,9 @@ struct ew__wire {
     /* The members of ew__peer are set. On failure nothing is left behind. */
     ew_err (*init)(ew__peer *peer);
 
-    /* Optional: where the next bytes would best be read to (memory of the peer), *ret_size of them; NULL for no wish. */
+    /*
+     * Optional: where the next bytes would best be read to (memory of the peer), *ret_size of them; NULL for no wish.
+     */
     uint8_t *(*reserve)(ew__peer *peer, size_t *ret_size);
 
     /* Bytes came (into the reserved memory if there was any). All of them are taken. */
@@ -108,16 +116,25 @@ struct ew__wire {
     /* The site drains: finish (conn->ops->finish) as soon as no call runs. */
     void (*drain)(ew__peer *peer);
 
-    /* The connection is gone: cancel or fail every call on it, free everything. why is EW_OK when we closed it. Always the last. */
+    /*
+     * The connection is gone: cancel or fail every call on it, free everything. why is EW_OK when we closed it.
+     * Always the last.
+     */
     void (*gone)(ew__peer *peer, ew_err why);
 
-    /* Calling: sends an opened call; the peer becomes its callee's end (sets call->callee, call->callee_ud). EW_OK, or EW_EBUSY: not now; then nothing happened. */
+    /*
+     * Calling: sends an opened call; the peer becomes its callee's end (sets call->callee, call->callee_ud). EW_OK,
+     * or EW_EBUSY: not now; then nothing happened.
+     */
     ew_err (*open)(ew__peer *peer, ew_call *call);
 
     /* Calling: how many more calls could be opened now. */
     uint32_t (*capacity)(const ew__peer *peer);
 
-    /* Calling, before anything is connected, any thread: can this wire carry such a call at all? NULL for yes, else a line for people. */
+    /*
+     * Calling, before anything is connected, any thread: can this wire carry such a call at all? NULL for yes, else a
+     * line for people.
+     */
     const char *(*refuses)(const ew_request_options *options);
 };
 

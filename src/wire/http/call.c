@@ -1,5 +1,6 @@
 /*
- * wire/http/call.c: the calling side of one HTTP connection: one call at a time, unary or streamed. The callee's end of the calls that leave by HTTP.
+ * wire/http/call.c: the calling side of one HTTP connection: one call at a time, unary or streamed. The callee's end
+ * of the calls that leave by HTTP.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/http/client.h"
@@ -210,7 +211,8 @@ static void take_events(ew__http_client *client, bool eof) {
 static void on_cancel(ew_call *call, ew__cancel_why why) {
     ew__http_client *client = call->callee_ud;
     (void)why;
-    break_off(client, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled"); /* the protocol's way to say it: go away */
+    /* the protocol's way to say it: go away */
+    break_off(client, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled");
 }
 
 static void on_room(ew_call *call) {

@@ -1,5 +1,6 @@
 /*
- * wire/http/codec.h: the texts of the http wire, pure: heads, envelopes, blocks, errors, both ways. No connection, no call state.
+ * wire/http/codec.h: the texts of the http wire, pure: heads, envelopes, blocks, errors, both ways. No connection, no
+ * call state.
  */
 #ifndef EW_WIRE_HTTP_CODEC_H
 #define EW_WIRE_HTTP_CODEC_H
@@ -34,7 +35,10 @@ ew_err ew__http_error_body(ew__buf *out, int code, const ew_fault *fault);
 /* The status that goes with an HTTP code of ours that no action chose (405, 408, 413 ...). */
 ew_status ew__http_status_of(int code);
 
-/* Appends one block of a stream, in an HTTP chunk of its own if chunked: PREFIX JSON SUFFIX, blank line. json must have no raw newline. */
+/*
+ * Appends one block of a stream, in an HTTP chunk of its own if chunked: PREFIX JSON SUFFIX, blank line. json must
+ * have no raw newline.
+ */
 void ew__http_write_block(ew__out *out, bool chunked, ew_str prefix, ew_str json, ew_str suffix);
 #define EW__HTTP_LAST_CHUNK EW_STR("0\r\n\r\n")
 
@@ -43,7 +47,10 @@ void ew__http_write_block(ew__out *out, bool chunked, ew_str prefix, ew_str json
 /* Takes the "data" member out of {"data":X}; absent means null. NULL or a line for people that says what is wrong. */
 const char *ew__http_read_envelope(ew_str body, ew_str *ret_input);
 
-/* Whether a Host (or the authority of an Origin) names this site: loopback names or allowed ones, with the site's port or none. */
+/*
+ * Whether a Host (or the authority of an Origin) names this site: loopback names or allowed ones, with the site's
+ * port or none.
+ */
 bool ew__http_host_ok(const ew__site *site, ew_str host, bool port_required);
 bool ew__http_origin_ok(const ew__site *site, ew_str origin);
 bool ew__http_is_json(ew_str content_type);

@@ -1,5 +1,6 @@
 /*
- * wire/http/http.h: the http wire (Genkit's Action HTTP protocol): its table and what its files share. See README.md beside it.
+ * wire/http/http.h: the http wire (Genkit's Action HTTP protocol): its table and what its files share. See README.md
+ * beside it.
  */
 #ifndef EW_WIRE_HTTP_HTTP_H
 #define EW_WIRE_HTTP_HTTP_H

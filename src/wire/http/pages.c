@@ -1,5 +1,6 @@
 /*
- * wire/http/pages.c: what is not a call: health, readiness, metrics, the list of actions, and the answer to methods that run nothing.
+ * wire/http/pages.c: what is not a call: health, readiness, metrics, the list of actions, and the answer to methods
+ * that run nothing.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/http/serve.h"

@@ -1,5 +1,6 @@
 /*
- * wire/http/request.c: what a request's head asks for: who may ask, which action, how the answer is wanted. Runs nothing.
+ * wire/http/request.c: what a request's head asks for: who may ask, which action, how the answer is wanted. Runs
+ * nothing.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/http/serve.h"
@@ -86,7 +87,10 @@ static void read_fields(fields *all, const ew__http_head *head) {
 
 /* ---- who asks ---- */
 
-/* A page in the user's browser must not reach us: neither under a foreign name (DNS rebinding) nor from a foreign origin. */
+/*
+ * A page in the user's browser must not reach us: neither under a foreign name (DNS rebinding) nor from a foreign
+ * origin.
+ */
 static const char *unwelcome(const ew__site *site, const ew__http_head *head, const fields *all) {
     if ((all->host.count > 0 || head->minor > 0) && !ew__http_host_ok(site, all->host.value, false))
         return "this Host is not served here; --allow-host NAME allows it";

@@ -1,5 +1,6 @@
 /*
- * wire/http/respond.c: answers of the serving side: plain ones, errors, results, streams. This is the caller's end of the calls that came by HTTP.
+ * wire/http/respond.c: answers of the serving side: plain ones, errors, results, streams. This is the caller's end of
+ * the calls that came by HTTP.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/http/serve.h"
@@ -137,8 +138,9 @@ static bool is_ascii(ew_str text) {
 }
 
 /*
- * A block is one line: white space between tokens that breaks it goes. And it is ASCII, unless the caller says that it can do better: Genkit's
- * JavaScript client decodes each read by itself and so spoils a character that two reads share. The values are the same.
+ * A block is one line: white space between tokens that breaks it goes. And it is ASCII, unless the caller says that
+ * it can do better: Genkit's JavaScript client decodes each read by itself and so spoils a character that two reads
+ * share. The values are the same.
  */
 static ew_err write_rewritten(ew__http_server *server, ew_str prefix, ew_str json, ew_str suffix, bool escape) {
     const ew_env *env = server->peer.conn->home->env;

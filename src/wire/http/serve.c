@@ -1,8 +1,10 @@
 /*
- * wire/http/serve.c: the serving side of one HTTP connection: bytes, phases, timeouts. What a head means is in request.c, answers are in respond.c.
+ * wire/http/serve.c: the serving side of one HTTP connection: bytes, phases, timeouts. What a head means is in
+ * request.c, answers are in respond.c.
  *
- * Bodies are kept in the call's own memory: one that arrives whole is copied there, a larger one grows in a buffer (and is read straight into it)
- * that the call then takes over. Memory for a body is taken as its bytes arrive, never by its announced length alone.
+ * Bodies are kept in the call's own memory: one that arrives whole is copied there, a larger one grows in a buffer
+ * (and is read straight into it) that the call then takes over. Memory for a body is taken as its bytes arrive, never
+ * by its announced length alone.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/http/serve.h"

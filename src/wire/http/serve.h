@@ -1,6 +1,6 @@
 /*
- * wire/http/serve.h: the serving side of one HTTP connection, shared by serve.c (bytes and phases), request.c (what a head asks for) and
- * respond.c (answers). One exchange at a time: a request that comes behind a running one waits.
+ * wire/http/serve.h: the serving side of one HTTP connection, shared by serve.c (bytes and phases), request.c (what a
+ * head asks for) and respond.c (answers). One exchange at a time: a request that comes behind a running one waits.
  */
 #ifndef EW_WIRE_HTTP_SERVE_H
 #define EW_WIRE_HTTP_SERVE_H
@@ -44,7 +44,10 @@ typedef struct ew__http_server {
 
 static inline ew__http1 *ew__http_reader(ew__http_server *server) { return (ew__http1 *)(void *)server->reader; }
 
-/* request.c: reads a head that has just come: prepares the call in server->call, names a page, or sets server->reject. Answers nothing. */
+/*
+ * request.c: reads a head that has just come: prepares the call in server->call, names a page, or sets
+ * server->reject. Answers nothing.
+ */
 void ew__http_on_head(ew__http_server *server, const ew__http_head *head);
 
 /* serve.c: the answer was written in full: go on with the connection. */

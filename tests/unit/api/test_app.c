@@ -1,6 +1,6 @@
 /*
- * tests/unit/api/test_app.c: apps and clients in one process, over real sockets: threads, a host's loop, actions added while running, draining, handlers
- * on worker threads, answers from elsewhere, memory given back.
+ * tests/unit/api/test_app.c: apps and clients in one process, over real sockets: threads, a host's loop, actions
+ * added while running, draining, handlers on worker threads, answers from elsewhere, memory given back.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <setjmp.h>
@@ -78,7 +78,8 @@ static ew_app *start_app(const ew_app_options *options, atomic_int *cancels, cha
     assert_int_equal(ew_app_action(app, "/flow/forever", forever, cancels, NULL), EW_OK);
     assert_int_equal(ew_app_action(app, "/flow/nap", nap, NULL, NULL), EW_OK);
     assert_int_equal(ew_app_action(app, "/flow/later", later, NULL, NULL), EW_OK);
-    assert_int_equal(ew_app_action(app, "/flow/blocking", blocking, NULL, &(ew_action_options){.may_block = true}), EW_OK);
+    assert_int_equal(ew_app_action(app, "/flow/blocking", blocking, NULL, &(ew_action_options){.may_block = true}),
+                     EW_OK);
     assert_int_equal(ew_app_listen(app, "127.0.0.1:0"), EW_OK);
     assert_int_equal(ew_app_start(app), EW_OK);
     assert_int_equal(ew_app_listener(app, 0, NULL, NULL, &port), EW_OK);
@@ -259,7 +260,12 @@ static void test_api_app__lives_on_a_hosts_loop(void **state) {
     assert_int_equal(uv_loop_init(&loop), 0);
     ew_app *app = start_app(&(ew_app_options){.loop = &loop}, &cancels, target);
     ew_client *client = new_client(target, &(ew_client_options){.loop = &loop});
-    ew_request_options options = {.action = EW_STR("blocking"), .input = EW_STR("1"), .stream = true, .on_chunk = count_chunk, .on_end = keep_result, .ud = &host};
+    ew_request_options options = {.action = EW_STR("blocking"),
+                                  .input = EW_STR("1"),
+                                  .stream = true,
+                                  .on_chunk = count_chunk,
+                                  .on_end = keep_result,
+                                  .ud = &host};
     assert_int_equal(ew_client_call(client, &options, NULL), EW_OK);
     for (int i = 0; i < 10000 && host.ends == 0; i++)
         (void)uv_run(&loop, UV_RUN_ONCE);

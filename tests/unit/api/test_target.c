@@ -35,9 +35,10 @@ static void test_api_target__reads(void **state) {
 
 static void test_api_target__refuses(void **state) {
     (void)state;
-    static const char *const bad[] = {"",           "127.0.0.1:3400", "http:",          "http:/h",       "http://",        "http://:80",
-                                      "http://h:0", "http://h:65536", "http://h:8x",    "http://u@h:80", "http://h:80/a?b", "http://h:80/#f",
-                                      "http://h /", "http://[::1",    "http://[::1]80", "http://h\r\n",  "nonsense://h:1"};
+    static const char *const bad[] = {
+        "",           "127.0.0.1:3400", "http:",          "http:/h",       "http://",         "http://:80",
+        "http://h:0", "http://h:65536", "http://h:8x",    "http://u@h:80", "http://h:80/a?b", "http://h:80/#f",
+        "http://h /", "http://[::1",    "http://[::1]80", "http://h\r\n",  "nonsense://h:1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ew__target target;
         const char *problem = NULL;
