@@ -28,6 +28,7 @@ struct ew__stream {
     uint64_t progress_at; /* when the last bytes left */
     size_t writing;       /* bytes handed to libuv, still in `out` */
     ew_err why;
+    int fd;
     bool dirty;
     bool reading;
     bool finishing; /* close when all has left */

@@ -233,16 +233,12 @@ static const ew__callee_ops callee = {.open = on_open, .cancel = on_cancel, .roo
 
 ew_err ew__http_client_init(ew__peer *peer) {
     ew__http_client *client = (ew__http_client *)(void *)peer;
-    ew__http_scratch *scratch = peer->conn->scratch;
     ew__home *home = peer->conn->home;
-    const ew_limits *limits = home->limits;
-    if (ew__http1_size() > sizeof client->reader)
-        return EW_ELIMIT;
-    client->limits = (ew__http1_limits){(uint32_t)limits->head_bytes, (uint32_t)limits->head_fields, (uint32_t)limits->target_bytes,
-                                        (uint32_t)limits->chunk_extension_bytes};
-    ew__http1_init(reader_of(client), home->env, &client->limits, false, &scratch->fields);
-    ew__buf_init(&client->body, home->env, (size_t)limits->frame_bytes);
-    ew__sse_init(&client->sse, home->env, (size_t)limits->frame_bytes);
+    ew_err err = ew__http_reader_init(peer->conn, client->reader, false);
+    if (err != EW_OK)
+        return err;
+    ew__buf_init(&client->body, home->env, (size_t)home->limits->frame_bytes);
+    ew__sse_init(&client->sse, home->env, (size_t)home->limits->frame_bytes);
     return EW_OK;
 }
 

@@ -19,7 +19,6 @@ typedef struct ew__http_client {
     uint64_t retry_after_ms;
     ew__buf body;
     ew__sse sse;
-    ew__http1_limits limits;
     _Alignas(16) uint8_t reader[EW__HTTP_READER_BYTES];
 } ew__http_client;
 

@@ -194,12 +194,10 @@ static void on_post(ew__http_server *server, const ew__http_head *head, const fi
 
 /* ---- all ---- */
 
-static const char *read_target(ew__http_server *server, const ew__http_head *head, char *memory, ew_str *path, ew_str *query) {
+static const char *read_target(const ew__http_head *head, char *memory, ew_str *path, ew_str *query) {
     *path = *query = NONE;
     if (head->method == EW__HTTP_OPTIONS && ew__str_is(head->target, EW_STR("*")))
         return NULL;
-    if (head->target.len > server->limits.target_bytes)
-        return "the target is too long";
     return ew__http_target(head->target, memory, path, query) == EW_OK ? NULL : "the request target is not a valid path";
 }
 
@@ -214,7 +212,7 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     char stack[1024];
     char *memory = head->target.len <= sizeof stack ? stack : ew__alloc(conn->home->env, head->target.len);
     ew_str path, query;
-    const char *problem = memory ? read_target(server, head, memory, &path, &query) : "out of memory";
+    const char *problem = memory ? read_target(head, memory, &path, &query) : "out of memory";
     fields all;
     read_fields(&all, head);
     const char *stranger = unwelcome(conn->site, head, &all);

@@ -289,17 +289,13 @@ static void pump(ew__http_server *server) {
 
 ew_err ew__http_server_init(ew__peer *peer) {
     ew__http_server *server = (ew__http_server *)(void *)peer;
-    ew__http_scratch *scratch = peer->conn->scratch;
-    const ew_limits *limits = home_of(server)->limits;
-    if (ew__http1_size() > sizeof server->reader)
-        return EW_ELIMIT;
-    server->limits = (ew__http1_limits){(uint32_t)limits->head_bytes, (uint32_t)limits->head_fields, (uint32_t)limits->target_bytes,
-                                        (uint32_t)limits->chunk_extension_bytes};
+    ew_err err = ew__http_reader_init(peer->conn, server->reader, true);
+    if (err != EW_OK)
+        return err;
     server->phase = EW__HTTP_READING;
-    ew__http1_init(ew__http_reader(server), home_of(server)->env, &server->limits, true, &scratch->fields);
     ew__buf_init(&server->ahead, home_of(server)->env, SIZE_MAX / 2); /* bounded by keep_ahead: it stops reading */
     ew__buf_init(&server->body, home_of(server)->env, 0);
-    set_due(server, limits->idle_ms);
+    set_due(server, home_of(server)->limits->idle_ms);
     return EW_OK;
 }
 

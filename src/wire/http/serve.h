@@ -38,7 +38,6 @@ typedef struct ew__http_server {
     uint64_t body_left; /* with body_known */
     ew_str whole;       /* a body that did: in the call's arena */
     ew__buf ahead;      /* bytes read while a call runs */
-    ew__http1_limits limits;
     _Alignas(16) uint8_t reader[EW__HTTP_READER_BYTES];
 } ew__http_server;
 

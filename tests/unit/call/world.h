@@ -1,0 +1,88 @@
+/*
+ * tests/unit/call/world.h: a home for tests of calls: virtual clock, counting memory, and letters from real threads.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef EW_TESTS_CALL_WORLD_H
+#define EW_TESTS_CALL_WORLD_H
+
+#include "call/call.h"
+#include "support/fail_env.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+typedef struct world {
+    ew__home home;
+    ew__test_env env;
+    ew_limits limits;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t posted;
+    ew__task *first, **last;
+} world;
+
+static bool world_here(const ew__home *home) {
+    const world *w = (const world *)(const void *)home;
+    return pthread_equal(pthread_self(), w->thread) != 0;
+}
+
+static void world_post(ew__home *home, ew__task *task) {
+    world *w = (world *)(void *)home;
+    pthread_mutex_lock(&w->lock);
+    task->next = NULL;
+    *w->last = task;
+    w->last = &task->next;
+    pthread_cond_signal(&w->posted);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static const ew__home_ops world_ops = {.here = world_here, .post = world_post};
+
+static inline void world_init(world *w, uint64_t seed) {
+    memset(w, 0, sizeof *w);
+    ew__test_env_init(&w->env, seed);
+    ew_limits_complete(&w->limits);
+    w->thread = pthread_self();
+    w->last = &w->first;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->posted, NULL);
+    w->home.ops = &world_ops;
+    ew__home_init(&w->home, &w->env.env, &w->limits);
+}
+
+/* Opens the letters that are there; wait: at least one. */
+static inline void world_letters(world *w, bool wait) {
+    pthread_mutex_lock(&w->lock);
+    while (wait && !w->first)
+        pthread_cond_wait(&w->posted, &w->lock);
+    ew__task *task = w->first;
+    w->first = NULL;
+    w->last = &w->first;
+    pthread_mutex_unlock(&w->lock);
+    while (task) {
+        ew__task *next = task->next;
+        task->fn(task);
+        task = next;
+    }
+}
+
+static inline void world_advance(world *w, uint64_t ms) {
+    ew__test_env_advance(&w->env, EW__MS(ms));
+    ew__timers_run(&w->home.timers, ew__home_read_clock(&w->home));
+}
+
+/* Everything must be back. */
+static inline void world_done(world *w) {
+    assert_int_equal(w->home.live_calls, 0);
+    assert_true(ew__timers_next(&w->home.timers) == EW__NEVER);
+    ew__home_done(&w->home);
+    assert_int_equal(ew__test_env_live_blocks(&w->env), 0);
+    pthread_cond_destroy(&w->posted);
+    pthread_mutex_destroy(&w->lock);
+}
+
+#endif
