@@ -93,8 +93,8 @@ EW_API ew_err ew_client_call(ew_client *client, const ew_request_options *option
 EW_API ew_err ew_client_list(ew_client *client, const ew_request_options *options, ew_request **ret_request);
 
 /*
- * Waits for the end, at most that many milliseconds (0: for ever). EW_OK and *ret_end (borrowed from the request), or
- * EW_ETIMEOUT. Not on the loop thread.
+ * Waits for the end, at most that many milliseconds (0: for ever). EW_OK and *ret_end (borrowed from the request);
+ * EW_ETIMEOUT; EW_EUNSUPPORTED on the loop thread before the end, which would wait for itself.
  */
 EW_API ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end);
 

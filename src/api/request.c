@@ -216,9 +216,11 @@ static struct timespec in_ms(uint64_t ms) {
 ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end) {
     struct timespec until = in_ms(ms);
     int err = 0;
-    if (!request->client->host && ew__home_here(&request->client->loop.home))
-        return EW_EUNSUPPORTED;
     pthread_mutex_lock(&request->lock);
+    if (!request->ended && ew__home_here(&request->client->loop.home)) { /* it would wait for itself */
+        pthread_mutex_unlock(&request->lock);
+        return EW_EUNSUPPORTED;
+    }
     while (!request->ended && err != ETIMEDOUT)
         err = ms ? pthread_cond_timedwait(&request->changed, &request->lock, &until)
                  : pthread_cond_wait(&request->changed, &request->lock);

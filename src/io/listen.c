@@ -148,32 +148,36 @@ ew_err ew__accept(ew__listener *listener, ew__stream *stream) {
     return ew__err_from_uv(err);
 }
 
-struct refused {
-    uv_tcp_t tcp;
-    const ew_env *env;
-};
-
-static void refused_closed(uv_handle_t *handle) {
-    struct refused *refused = ew__container_of(handle, struct refused, tcp);
-    ew__free(refused->env, refused, sizeof *refused);
-}
-
-void ew__accept_refuse(ew__listener *listener) {
-    struct refused *refused = ew__alloc(listener->loop->home.env, sizeof *refused);
-    if (!refused)
-        return; /* it stays in the queue; the next connection brings us back */
-    refused->env = listener->loop->home.env;
-    (void)uv_tcp_init(listener->loop->uv, &refused->tcp);
-    (void)uv_accept((uv_stream_t *)&listener->tcp, (uv_stream_t *)&refused->tcp);
-    uv_close((uv_handle_t *)&refused->tcp, refused_closed);
-}
-
 static void listener_closed(uv_handle_t *handle) {
     ew__listener *listener = ew__container_of(handle, ew__listener, tcp);
     listener->closed(listener);
 }
 
+/*
+ * libuv hands out no further connection before the present one was taken, so refusing must not fail: the handle for it
+ * is part of the listener.
+ */
+static void refused_closed(uv_handle_t *handle) {
+    ew__listener *listener = ew__container_of(handle, ew__listener, refused);
+    listener->refusing = false;
+    if (listener->closed)
+        uv_close((uv_handle_t *)&listener->tcp, listener_closed);
+    else if (listener->refuse_again)
+        ew__accept_refuse(listener);
+}
+
+void ew__accept_refuse(ew__listener *listener) {
+    listener->refuse_again = listener->refusing;
+    if (listener->refusing)
+        return;
+    listener->refusing = true;
+    (void)uv_tcp_init(listener->loop->uv, &listener->refused);
+    (void)uv_accept((uv_stream_t *)&listener->tcp, (uv_stream_t *)&listener->refused);
+    uv_close((uv_handle_t *)&listener->refused, refused_closed);
+}
+
 void ew__listener_close(ew__listener *listener, void (*closed)(ew__listener *listener)) {
     listener->closed = closed;
-    uv_close((uv_handle_t *)&listener->tcp, listener_closed);
+    if (!listener->refusing) /* else refused_closed goes on */
+        uv_close((uv_handle_t *)&listener->tcp, listener_closed);
 }

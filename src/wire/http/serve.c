@@ -172,7 +172,7 @@ static void on_head(ew__http_server *server) {
     server->body_known = head->has_length;
     server->body_left = head->has_length ? head->length : 0;
     ew__buf_init(&server->body, home_of(server)->env, (size_t)home_of(server)->limits->frame_bytes);
-    server->progress = 0;
+    server->progress = PROGRESS; /* the head is over: the body has its own time */
     bool body_follows = head->chunked || (head->has_length && head->length > 0);
     if (server->reject && (server->reject == 413 || (body_follows && head->expect_continue))) {
         refuse_now(server, server->reject, server->reject_text);

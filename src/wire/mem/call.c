@@ -1,6 +1,6 @@
 /*
- * wire/mem/call.c: calls that leave by this wire. To the call model this is their callee's end: it is told their input and their cancelling, and owes each
- * of them one end, which the peer says, or the connection's death.
+ * wire/mem/call.c: calls that leave by this wire. To the call model this is their callee's end: it is told their
+ * input and their cancelling, and owes each of them one end, which the peer says, or the connection's death.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/mem/mem.h"
@@ -24,9 +24,7 @@ void ew__mem_fail_sent(ew__mem_peer *peer, ew_origin origin, ew_status status, e
 
 /* ---- what the call tells its callee: onto the wire ---- */
 
-static void on_open(ew_call *call) {
-    (void)call; /* calls reach a wire opened (wire.h) */
-}
+static void on_open(ew_call *call) { (void)call; /* calls reach a wire opened (wire.h) */ }
 
 static ew_err on_input(ew_call *call, ew_str chunk) {
     return ew__mem_send_chunk(call->callee_ud, EW__MEM_CHUNK_IN, chunk);
@@ -37,7 +35,10 @@ static void on_input_end(ew_call *call) {
     ew__mem_send(entry->peer, &(ew__mem_frame){.event = EW__MEM_END_IN, .id = entry->id});
 }
 
-/* A caller that asked waits for the callee's end. One that has gone waits for nothing: whatever the callee still says is late. */
+/*
+ * A caller that asked waits for the callee's end. One that has gone waits for nothing: whatever the callee still says
+ * is late.
+ */
 static void on_cancel(ew_call *call, ew__cancel_why why) {
     ew__mem_call *entry = call->callee_ud;
     ew__mem_peer *peer = entry->peer;
@@ -48,11 +49,10 @@ static void on_cancel(ew_call *call, ew__cancel_why why) {
     ew__mem_check_drained(peer);
 }
 
-static void on_room(ew_call *call) {
-    ew__mem_took(call->callee_ud, 0, true);
-}
+static void on_room(ew_call *call) { ew__mem_took(call->callee_ud, 0, true); }
 
-static const ew__callee_ops callee = {.open = on_open, .input = on_input, .input_end = on_input_end, .cancel = on_cancel, .room = on_room};
+static const ew__callee_ops callee = {
+    .open = on_open, .input = on_input, .input_end = on_input_end, .cancel = on_cancel, .room = on_room};
 
 /* ---- opening ---- */
 
@@ -77,8 +77,8 @@ static uint64_t ms_left(const ew_call *call) {
 }
 
 static uint8_t flags_of(const ew_call *call) {
-    return (uint8_t)((call->kind == EW__CALL_LIST ? EW__MEM_LIST : 0) | (call->wants_chunks ? EW__MEM_WANTS_CHUNKS : 0) |
-                     (call->has_input ? EW__MEM_HAS_INPUT : 0));
+    return (uint8_t)((call->kind == EW__CALL_LIST ? EW__MEM_LIST : 0) |
+                     (call->wants_chunks ? EW__MEM_WANTS_CHUNKS : 0) | (call->has_input ? EW__MEM_HAS_INPUT : 0));
 }
 
 ew_err ew__mem_open(ew__peer *peer, ew_call *call) {
@@ -116,11 +116,13 @@ ew_err ew__mem_open(ew__peer *peer, ew_call *call) {
 
 static void on_accepted(ew_call *call, ew_str trace_id) {
     if (trace_id.len <= 64)
-        (void)ew__arena_str(&call->arena, trace_id, &call->remote_trace_id); /* without memory for it the caller just does not learn it */
+        (void)ew__arena_str(&call->arena, trace_id,
+                            &call->remote_trace_id); /* without memory for it the caller just does not learn it */
 }
 
 static void on_chunk(ew__mem_call *entry, ew_str json) {
-    ew_call *call = ew_call_ref(entry->call); /* the caller may let go while it takes the chunk, and entry goes with it */
+    ew_call *call =
+        ew_call_ref(entry->call); /* the caller may let go while it takes the chunk, and entry goes with it */
     ew_err err = ew__call_chunk_valid(call, json);
     if (err == EW_FULL)
         entry->owed += json.len; /* given back by on_room */
@@ -162,8 +164,12 @@ ew_err ew__mem_answer(ew__mem_peer *peer, const ew__mem_frame *frame) {
         return EW_OK;
     }
     switch (frame->event) {
-    case EW__MEM_ACCEPTED: on_accepted(entry->call, frame->payload); break;
-    case EW__MEM_CHUNK_OUT: on_chunk(entry, frame->payload); break;
+    case EW__MEM_ACCEPTED:
+        on_accepted(entry->call, frame->payload);
+        break;
+    case EW__MEM_CHUNK_OUT:
+        on_chunk(entry, frame->payload);
+        break;
     case EW__MEM_DONE:
         on_done(entry, frame->payload);
         tell_ready(peer);
@@ -172,7 +178,8 @@ ew_err ew__mem_answer(ew__mem_peer *peer, const ew__mem_frame *frame) {
         on_fail(entry, frame);
         tell_ready(peer);
         break;
-    default: /* room-in */ return ew__mem_given(entry, frame->number);
+    default: /* room-in */
+        return ew__mem_given(entry, frame->number);
     }
     return EW_OK;
 }

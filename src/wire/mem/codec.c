@@ -15,12 +15,13 @@ struct member {
     uint8_t at;   /* offset in ew__mem_frame */
 };
 
-#define M(type, name) {type, (uint8_t)offsetof(ew__mem_frame, name)}
+#define M(type, name)                                                                                                  \
+    { type, (uint8_t)offsetof(ew__mem_frame, name) }
 _Static_assert(sizeof(ew__mem_frame) <= UINT8_MAX, "offsets fit a byte");
 
 static const struct member members[][10] = {
-    [EW__MEM_OPEN] = {M(BYTE, flags), M(NUMBER, number), M(NUMBER, attempt), M(TEXT, key), M(JSON, payload), M(MAYBE_JSON, context),
-                      M(MAYBE_JSON, labels), M(TEXT, traceparent), M(TEXT, tracestate)},
+    [EW__MEM_OPEN] = {M(BYTE, flags), M(NUMBER, number), M(NUMBER, attempt), M(TEXT, key), M(JSON, payload),
+                      M(MAYBE_JSON, context), M(MAYBE_JSON, labels), M(TEXT, traceparent), M(TEXT, tracestate)},
     [EW__MEM_CHUNK_IN] = {M(JSON, payload)},
     [EW__MEM_END_IN] = {{END, 0}},
     [EW__MEM_CANCEL] = {{END, 0}},
@@ -32,13 +33,9 @@ static const struct member members[][10] = {
     [EW__MEM_ROOM_IN] = {M(NUMBER, number)},
 };
 
-static bool known(uint8_t event) {
-    return event >= EW__MEM_OPEN && event <= EW__MEM_ROOM_IN;
-}
+static bool known(uint8_t event) { return event >= EW__MEM_OPEN && event <= EW__MEM_ROOM_IN; }
 
-bool ew__mem_from_caller(uint8_t event) {
-    return event <= EW__MEM_CANCEL || event == EW__MEM_ROOM_OUT;
-}
+bool ew__mem_from_caller(uint8_t event) { return event <= EW__MEM_CANCEL || event == EW__MEM_ROOM_OUT; }
 
 /* ---- writing ---- */
 

@@ -37,15 +37,15 @@ struct ew__mem_peer {
     ew__mem_list served; /* calls that came: we are their caller's end */
     ew__mem_list sent;   /* calls that left: we are their callee's end; each with a reference of ours */
     uint32_t next_id;
-    bool draining;       /* finish with the last call */
-    bool closed;         /* nothing more is read or written */
+    bool draining; /* finish with the last call */
+    bool closed;   /* nothing more is read or written */
 };
 
 /* wire.c: the connection. */
 void ew__mem_send(ew__mem_peer *peer, const ew__mem_frame *frame);
 bool ew__mem_fits(const ew__mem_peer *peer, const ew__mem_frame *frame); /* not over the frame limit */
 void ew__mem_late(ew__mem_peer *peer);                                   /* an event for no call */
-void ew__mem_check_drained(ew__mem_peer *peer);                          /* a call has gone: was it the last of a draining connection? */
+void ew__mem_check_drained(ew__mem_peer *peer); /* a call has gone: was it the last of a draining connection? */
 
 /* wire.c: calls on it. */
 void ew__mem_add(ew__mem_peer *peer, ew__mem_call *entry, ew_call *call, uint32_t id, bool sent);
@@ -54,8 +54,10 @@ ew__mem_call *ew__mem_find(const ew__mem_list *list, uint32_t id);
 
 /* wire.c: flow, the same for both directions. */
 ew_err ew__mem_send_chunk(ew__mem_call *entry, uint8_t event, ew_str json); /* EW_OK, EW_FULL, EW_ELIMIT, EW_ENOMEM */
-ew_err ew__mem_given(ew__mem_call *entry, uint64_t bytes); /* the other side gave room; EW_EPROTO: more than it ever took */
-void ew__mem_took(ew__mem_call *entry, size_t bytes, bool all); /* a consumer took a chunk; all: give back whatever is owed */
+ew_err ew__mem_given(ew__mem_call *entry,
+                     uint64_t bytes); /* the other side gave room; EW_EPROTO: more than it ever took */
+void ew__mem_took(ew__mem_call *entry, size_t bytes,
+                  bool all); /* a consumer took a chunk; all: give back whatever is owed */
 
 /* serve.c: an event from a caller. EW_OK, or what is wrong with it: the connection is closed then. */
 ew_err ew__mem_serve(ew__mem_peer *peer, const ew__mem_frame *frame);

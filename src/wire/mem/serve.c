@@ -1,6 +1,6 @@
 /*
- * wire/mem/serve.c: calls that came by this wire. To the call model this is their caller's end: it opens them, feeds their input, and is told their
- * chunks and their end.
+ * wire/mem/serve.c: calls that came by this wire. To the call model this is their caller's end: it opens them, feeds
+ * their input, and is told their chunks and their end.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/mem/mem.h"
@@ -9,7 +9,8 @@
 
 static void on_accepted(ew_call *call) {
     ew__mem_call *entry = call->caller_ud;
-    ew__mem_send(entry->peer, &(ew__mem_frame){.event = EW__MEM_ACCEPTED, .id = entry->id, .payload = ew_call_trace_id(call)});
+    ew__mem_send(entry->peer,
+                 &(ew__mem_frame){.event = EW__MEM_ACCEPTED, .id = entry->id, .payload = ew_call_trace_id(call)});
 }
 
 static ew_err on_chunk(ew_call *call, ew_str json) {
@@ -48,11 +49,10 @@ static void on_end(ew_call *call, const ew__end *end) {
     ew__mem_check_drained(peer);
 }
 
-static void on_input_room(ew_call *call) {
-    ew__mem_took(call->caller_ud, 0, true);
-}
+static void on_input_room(ew_call *call) { ew__mem_took(call->caller_ud, 0, true); }
 
-static const ew__caller_ops caller = {.accepted = on_accepted, .chunk = on_chunk, .end = on_end, .input_room = on_input_room};
+static const ew__caller_ops caller = {
+    .accepted = on_accepted, .chunk = on_chunk, .end = on_end, .input_room = on_input_room};
 
 /* ---- what the wire tells: into the call ---- */
 
@@ -152,7 +152,8 @@ static void lose_input(ew__mem_call *entry) {
 }
 
 static void on_chunk_in(ew__mem_call *entry, ew_str json) {
-    ew_call *call = ew_call_ref(entry->call); /* the handler may end the call while it takes the chunk, and entry with it */
+    ew_call *call =
+        ew_call_ref(entry->call); /* the handler may end the call while it takes the chunk, and entry with it */
     ew_err err = ew__call_input(call, json);
     bool lives = call->caller_open;
     if (lives && err == EW_ENOMEM)
@@ -175,10 +176,17 @@ ew_err ew__mem_serve(ew__mem_peer *peer, const ew__mem_frame *frame) {
         return EW_OK;
     }
     switch (frame->event) {
-    case EW__MEM_CHUNK_IN: on_chunk_in(entry, frame->payload); break;
-    case EW__MEM_END_IN: ew__call_input_end(entry->call); break;
-    case EW__MEM_CANCEL: ew__call_cancel(entry->call, EW__CANCEL_ASKED); break;
-    default: /* room-out */ return ew__mem_given(entry, frame->number);
+    case EW__MEM_CHUNK_IN:
+        on_chunk_in(entry, frame->payload);
+        break;
+    case EW__MEM_END_IN:
+        ew__call_input_end(entry->call);
+        break;
+    case EW__MEM_CANCEL:
+        ew__call_cancel(entry->call, EW__CANCEL_ASKED);
+        break;
+    default: /* room-out */
+        return ew__mem_given(entry, frame->number);
     }
     return EW_OK;
 }

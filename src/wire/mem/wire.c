@@ -1,22 +1,20 @@
 /*
- * wire/mem/wire.c: the connection of the mem wire: bytes to frames, frames to the role they are for, flow, life; and its table.
+ * wire/mem/wire.c: the connection of the mem wire: bytes to frames, frames to the role they are for, flow, life; and
+ * its table.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/mem/mem.h"
 
-static ew__mem_peer *mem_of(ew__peer *peer) {
-    return (ew__mem_peer *)(void *)peer;
-}
+static ew__mem_peer *mem_of(ew__peer *peer) { return (ew__mem_peer *)(void *)peer; }
 
-static const ew_limits *limits_of(const ew__mem_peer *peer) {
-    return peer->peer.conn->home->limits;
-}
+static const ew_limits *limits_of(const ew__mem_peer *peer) { return peer->peer.conn->home->limits; }
 
 /* ---- the calls of a connection ---- */
 
 void ew__mem_add(ew__mem_peer *peer, ew__mem_call *entry, ew_call *call, uint32_t id, bool sent) {
     ew__mem_list *list = sent ? &peer->sent : &peer->served;
-    *entry = (ew__mem_call){.next = list->first, .peer = peer, .call = call, .id = id, .sent = sent, .room = EW__MEM_WINDOW};
+    *entry =
+        (ew__mem_call){.next = list->first, .peer = peer, .call = call, .id = id, .sent = sent, .room = EW__MEM_WINDOW};
     if (list->first)
         list->first->prev = entry;
     list->first = entry;
@@ -88,9 +86,7 @@ ew_err ew__mem_send_chunk(ew__mem_call *entry, uint8_t event, ew_str json) {
     return entry->waiting ? EW_FULL : EW_OK;
 }
 
-static bool may_go_on(const ew__mem_call *entry) {
-    return entry->waiting && has_room(entry);
-}
+static bool may_go_on(const ew__mem_call *entry) { return entry->waiting && has_room(entry); }
 
 static void go_on(ew__mem_call *entry) {
     entry->waiting = false;
@@ -114,7 +110,9 @@ void ew__mem_took(ew__mem_call *entry, size_t bytes, bool all) {
     entry->owed += bytes;
     if (entry->owed == 0 || (!all && entry->owed < EW__MEM_WINDOW / 2))
         return;
-    ew__mem_send(entry->peer, &(ew__mem_frame){.event = entry->sent ? EW__MEM_ROOM_OUT : EW__MEM_ROOM_IN, .id = entry->id, .number = entry->owed});
+    ew__mem_send(entry->peer, &(ew__mem_frame){.event = entry->sent ? EW__MEM_ROOM_OUT : EW__MEM_ROOM_IN,
+                                               .id = entry->id,
+                                               .number = entry->owed});
     entry->owed = 0;
 }
 
@@ -141,7 +139,8 @@ static void drained(ew__peer *peer) {
 static void break_off(ew__mem_peer *peer, ew_err why) {
     close_now(peer);
     ew__mem_fail_sent(peer, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL,
-                      why == EW_ELIMIT ? EW_STR("the peer sent a frame that is too large") : EW_STR("the peer broke the protocol"));
+                      why == EW_ELIMIT ? EW_STR("the peer sent a frame that is too large")
+                                       : EW_STR("the peer broke the protocol"));
 }
 
 /* Takes whole frames off the front; returns how many bytes they were. */
@@ -150,7 +149,8 @@ static size_t take_frames(ew__mem_peer *peer, ew_str bytes) {
     while (!peer->closed) {
         ew__mem_frame frame;
         size_t size = 0;
-        ew_err err = ew__mem_read(ew__str(bytes.ptr + done, bytes.len - done), limits_of(peer)->frame_bytes, &frame, &size);
+        ew_err err =
+            ew__mem_read(ew__str(bytes.ptr + done, bytes.len - done), limits_of(peer)->frame_bytes, &frame, &size);
         if (err == EW_OK && size == 0)
             break;
         if (err == EW_OK)
@@ -193,7 +193,8 @@ static int sniff(const uint8_t *bytes, size_t n) {
 }
 
 static ew_err init(ew__peer *peer) {
-    ew__buf_init(&mem_of(peer)->in, peer->conn->home->env, SIZE_MAX / 2); /* a frame's length is checked before it is waited for */
+    ew__buf_init(&mem_of(peer)->in, peer->conn->home->env,
+                 SIZE_MAX / 2); /* a frame's length is checked before it is waited for */
     return EW_OK;
 }
 
@@ -205,7 +206,8 @@ static void end_calls(ew__mem_peer *peer, ew_err why) {
         ew__call_release(call);
     }
     ew__mem_fail_sent(peer, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
-                      why == EW_ETIMEOUT ? EW_STR("the connection stalled") : EW_STR("the connection was lost before the end of the call"));
+                      why == EW_ETIMEOUT ? EW_STR("the connection stalled")
+                                         : EW_STR("the connection was lost before the end of the call"));
 }
 
 static void eof(ew__peer *peer) {
@@ -237,8 +239,8 @@ static void gone(ew__peer *peer, ew_err why) {
 
 const ew__wire ew__wire_mem = {
     .name = "mem",
-    .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_INPUT | EW__CAN_CANCEL | EW__CAN_DEADLINE | EW__CAN_TRACE | EW__CAN_CONTEXT |
-            EW__CAN_LIST | EW__CAN_DUPLEX,
+    .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_INPUT | EW__CAN_CANCEL | EW__CAN_DEADLINE |
+            EW__CAN_TRACE | EW__CAN_CONTEXT | EW__CAN_LIST | EW__CAN_DUPLEX,
     .serve_size = sizeof(ew__mem_peer),
     .call_size = sizeof(ew__mem_peer),
     .sniff = sniff,
