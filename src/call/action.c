@@ -244,8 +244,8 @@ static ew_err add_locked(ew__registry *registry, ew__action *action) {
     return EW_OK;
 }
 
-ew_err ew__registry_add(ew__registry *registry, const char *key, const ew__callee_ops *ops, void *ops_ud, ew_handler_fn fn, void *arg,
-                        const ew_action_options *options) {
+ew_err ew__registry_add(ew__registry *registry, const char *key, const ew__callee_ops *ops, void *ops_ud,
+                        ew_handler_fn fn, void *arg, const ew_action_options *options) {
     ew__action *action = NULL;
     ew_err err = new_action(registry->env, ew_str_from(key), options, &action);
     if (err != EW_OK)

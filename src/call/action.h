@@ -34,8 +34,8 @@ typedef struct ew__actions {
     atomic_uint refs;
     const ew_env *env;
     ew__map by_key;
-    ew__map by_name;   /* name -> action, or &ew__ambiguous */
-    ew_str listing;    /* JSON object, key -> descriptor */
+    ew__map by_name; /* name -> action, or &ew__ambiguous */
+    ew_str listing;  /* JSON object, key -> descriptor */
     size_t listing_cap;
 } ew__actions;
 
@@ -51,8 +51,8 @@ typedef struct ew__registry {
 ew_err ew__registry_init(ew__registry *registry, const ew_env *env);
 void ew__registry_done(ew__registry *registry);
 /* Adds one action and makes a new version of the list. Any thread. Errors as ew_app_action. */
-ew_err ew__registry_add(ew__registry *registry, const char *key, const ew__callee_ops *ops, void *ops_ud, ew_handler_fn fn, void *arg,
-                        const ew_action_options *options);
+ew_err ew__registry_add(ew__registry *registry, const char *key, const ew__callee_ops *ops, void *ops_ud,
+                        ew_handler_fn fn, void *arg, const ew_action_options *options);
 /* The newest version, with a reference for the caller. Any thread. */
 ew__actions *ew__registry_get(ew__registry *registry);
 

@@ -9,9 +9,7 @@
 #include "call/input_queue.h"
 #include "json/json.h"
 
-static void dropped(ew__home *home) {
-    atomic_fetch_add_explicit(&home->dropped, 1, memory_order_relaxed);
-}
+static void dropped(ew__home *home) { atomic_fetch_add_explicit(&home->dropped, 1, memory_order_relaxed); }
 
 /* ---- life ---- */
 
@@ -48,9 +46,7 @@ static void destroy(ew_call *call) {
     ew__call_memory_put(call->home, call);
 }
 
-static void unref_task(ew__task *task) {
-    destroy(ew__container_of(task, ew_call, unref_task));
-}
+static void unref_task(ew__task *task) { destroy(ew__container_of(task, ew_call, unref_task)); }
 
 ew_call *ew_call_ref(ew_call *call) {
     atomic_fetch_add_explicit(&call->refs, 1, memory_order_relaxed);
@@ -139,8 +135,9 @@ ew_err ew__call_fault(ew_call *call, const ew_fault *fault) {
 
 /* A reader that cannot take the chunk loses its call; the callee is told to stop and still owes its end. */
 static ew_err lose_reader(ew_call *call, ew_err err) {
-    ew__end end = make_fault(EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
-                             err == EW_ENOMEM ? EW_STR("out of memory") : EW_STR("the reader is too slow: its buffer is full"));
+    ew__end end =
+        make_fault(EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
+                   err == EW_ENOMEM ? EW_STR("out of memory") : EW_STR("the reader is too slow: its buffer is full"));
     tell_end(call, &end);
     ew__call_cancel(call, EW__CANCEL_GONE);
     return err;
@@ -175,7 +172,8 @@ static void start(ew_call *call, const ew__callee_ops *callee, void *ud) {
     count_live(home, 1);
     if (home->observer)
         home->observer->opened(home->observer, call);
-    if (call->deadline != EW__NEVER && ew__timer_set(&home->timers, &call->deadline_timer, call->deadline, on_deadline) != EW_OK) {
+    if (call->deadline != EW__NEVER &&
+        ew__timer_set(&home->timers, &call->deadline_timer, call->deadline, on_deadline) != EW_OK) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
         return;
     }
@@ -190,9 +188,7 @@ void ew__call_open(ew_call *call, ew__action *action) {
     start(call, action->ops, action->ops_ud);
 }
 
-void ew__call_open_on(ew_call *call, const ew__callee_ops *callee, void *ud) {
-    start(call, callee, ud);
-}
+void ew__call_open_on(ew_call *call, const ew__callee_ops *callee, void *ud) { start(call, callee, ud); }
 
 void ew__call_cancel(ew_call *call, ew__cancel_why why) {
     if (!call->callee_open || atomic_load_explicit(&call->cancelled, memory_order_relaxed))
@@ -210,7 +206,8 @@ void ew__call_release(ew_call *call) {
         call->caller_open = false;
         ew__timer_stop(&home->timers, &call->deadline_timer);
         if (home->observer)
-            home->observer->ended(home->observer, call, EW_STATUS_CANCELLED, ew__home_read_clock(home) - call->opened_at);
+            home->observer->ended(home->observer, call, EW_STATUS_CANCELLED,
+                                  ew__home_read_clock(home) - call->opened_at);
         ew__call_cancel(call, EW__CANCEL_GONE);
     }
     ew_call_unref(call);

@@ -55,11 +55,11 @@ typedef struct ew__caller_ops {
 
 /* The callee's end. On the home thread; none may block. Optional ones may be NULL. */
 struct ew__callee_ops {
-    void (*open)(ew_call *call);                            /* owes the call one end */
-    ew_err (*input)(ew_call *call, ew_str chunk);           /* optional: EW_OK or EW_FULL (taken) */
-    void (*input_end)(ew_call *call);                       /* optional */
-    void (*cancel)(ew_call *call, ew__cancel_why why);      /* optional: at most once */
-    void (*room)(ew_call *call);                            /* optional: chunks may flow again */
+    void (*open)(ew_call *call);                       /* owes the call one end */
+    ew_err (*input)(ew_call *call, ew_str chunk);      /* optional: EW_OK or EW_FULL (taken) */
+    void (*input_end)(ew_call *call);                  /* optional */
+    void (*cancel)(ew_call *call, ew__cancel_why why); /* optional: at most once */
+    void (*room)(ew_call *call);                       /* optional: chunks may flow again */
 };
 
 struct ew__input_item;
@@ -106,11 +106,11 @@ struct ew_call {
     size_t in_bytes;
     uint32_t in_items;
     _Atomic(struct ew__call_sync *) sync; /* made when a thread other than the home's waits on the call */
-    atomic_size_t posted;       /* bytes of chunks on their way from other threads */
+    atomic_size_t posted;                 /* bytes of chunks on their way from other threads */
     ew__task unref_task;
-    ew__task spare_task;  /* says "failed" when there is no memory for a letter (post.c) */
+    ew__task spare_task; /* says "failed" when there is no memory for a letter (post.c) */
     atomic_bool spare_used;
-    ew_origin origin;           /* of the fault to come; outgoing calls */
+    ew_origin origin; /* of the fault to come; outgoing calls */
     ew__arena arena;
     /* the first piece of the arena follows */
 };

@@ -5,13 +5,9 @@
 #include "call/call_memory.h"
 #include "call/call.h"
 
-static void *first_piece(const ew_call *call) {
-    return (uint8_t *)(uintptr_t)call + sizeof *call;
-}
+static void *first_piece(const ew_call *call) { return (uint8_t *)(uintptr_t)call + sizeof *call; }
 
-static size_t first_size(void) {
-    return EW__PIECE_SIZE - sizeof(ew_call);
-}
+static size_t first_size(void) { return EW__PIECE_SIZE - sizeof(ew_call); }
 
 ew_call *ew__call_memory_get(ew__home *home) {
     ew_call *call = ew__piece_get(&home->pieces);

@@ -74,9 +74,7 @@ void ew__input_queue_deliver(ew_call *call) {
 
 /* ---- the callee's slots ---- */
 
-static void local_open(ew_call *call) {
-    call->action->fn(call, call->action->arg);
-}
+static void local_open(ew_call *call) { call->action->fn(call, call->action->arg); }
 
 static ew_err local_input(ew_call *call, ew_str chunk) {
     if (call->on_input && !call->in_head) {

@@ -46,12 +46,24 @@ static void open_letter(ew__task *task) {
         (void)ew__call_chunk_valid(call, letter->payload);
         ew__call_wake_waiters(call); /* a thread may wait for its letters to be taken */
         break;
-    case DONE: (void)ew__call_done_valid(call, letter->payload); break;
-    case FAIL: (void)ew__call_fault(call, &letter->fault); break;
-    case ON_CANCEL: (void)ew__local_on_cancel(call, letter->fn, letter->arg); break;
-    case ON_ROOM: must_keep(call, ew__local_on_room(call, letter->fn, letter->arg)); break;
-    case AFTER: must_keep(call, ew__local_after(call, letter->ms, letter->fn, letter->arg)); break;
-    case ON_INPUT: (void)ew__local_on_input(call, letter->input_fn, letter->arg); break;
+    case DONE:
+        (void)ew__call_done_valid(call, letter->payload);
+        break;
+    case FAIL:
+        (void)ew__call_fault(call, &letter->fault);
+        break;
+    case ON_CANCEL:
+        (void)ew__local_on_cancel(call, letter->fn, letter->arg);
+        break;
+    case ON_ROOM:
+        must_keep(call, ew__local_on_room(call, letter->fn, letter->arg));
+        break;
+    case AFTER:
+        must_keep(call, ew__local_after(call, letter->ms, letter->fn, letter->arg));
+        break;
+    case ON_INPUT:
+        (void)ew__local_on_input(call, letter->input_fn, letter->arg);
+        break;
     }
     ew_call_unref(call);
     ew__free(env, letter, letter->size);
@@ -127,7 +139,8 @@ ew_err ew_call_chunk(ew_call *call, ew_str json) {
 }
 
 /* Formats on the stack when it fits, else in `heap`. */
-static ew_err format_payload(ew_call *call, char *stack, size_t size, ew__buf *heap, const char *format, va_list args, ew_str *ret) {
+static ew_err format_payload(ew_call *call, char *stack, size_t size, ew__buf *heap, const char *format, va_list args,
+                             ew_str *ret) {
     va_list again;
     va_copy(again, args);
     int n = ew_json_vformat(stack, size, format, args);

@@ -65,7 +65,7 @@ void ew__call_wake_waiters(ew_call *call) {
 
 static struct timespec in_ms(uint64_t ms) {
     struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at); /* allow-banned: a condition's clock */
+    clock_gettime(CLOCK_MONOTONIC, &at);                    /* allow-banned: a condition's clock */
     const uint64_t year = (uint64_t)366 * 24 * 3600 * 1000; /* longer waits would overflow time_t somewhere */
     ms = ms < year ? ms : year;
     at.tv_sec += (time_t)(ms / 1000);
@@ -107,10 +107,6 @@ static ew_err wait_for(ew_call *call, uint64_t ms, bool room) {
     return err;
 }
 
-ew_err ew_call_wait(ew_call *call, uint64_t ms) {
-    return wait_for(call, ms, false);
-}
+ew_err ew_call_wait(ew_call *call, uint64_t ms) { return wait_for(call, ms, false); }
 
-ew_err ew_call_wait_room(ew_call *call) {
-    return wait_for(call, call->home->limits->stall_ms, true);
-}
+ew_err ew_call_wait_room(ew_call *call) { return wait_for(call, call->home->limits->stall_ms, true); }

@@ -78,7 +78,8 @@ static bool key_char(char c) {
 
 static bool member_ok(ew_str member) {
     size_t eq = 0;
-    if (member.len > 0 && !((member.ptr[0] >= 'a' && member.ptr[0] <= 'z') || (member.ptr[0] >= '0' && member.ptr[0] <= '9')))
+    if (member.len > 0 &&
+        !((member.ptr[0] >= 'a' && member.ptr[0] <= 'z') || (member.ptr[0] >= '0' && member.ptr[0] <= '9')))
         return false; /* a key begins with a letter or digit */
     while (eq < member.len && key_char(member.ptr[eq]))
         eq++;

@@ -84,7 +84,7 @@ static int report(search *s, const char *target) {
             between = ", ";
         }
         (void)ew__text_cstr(&message, s->n_found > 1 ? "" : "?");
-        err = ew__cli_format(&details, s->n_found > 1 ? "{\"matches\":%j}" : "{\"near\":%j}", ew__text_view(list));
+        (void)ew__cli_format(&details, s->n_found > 1 ? "{\"matches\":%j}" : "{\"near\":%j}", ew__text_view(list));
     }
     ew__cli_error(
         &(ew_fault){.status = status, .message = ew__text_view(&message), .details = ew__text_view(&details)});

@@ -320,7 +320,7 @@ static int step_parted_head(ew__http1 *http) {
         if (ew__buf_add(&http->part, http->in, piece) != EW_OK) {
             return fail(http, 503, "no memory for the head");
         }
-        size_t len, before = http->part.len - piece;
+        size_t len = 0, before = http->part.len - piece;
         int found = scan(http, http->part.ptr, http->part.len, &len);
         if (found == SCAN_FAILED) {
             return EW__HTTP_ERROR;
@@ -338,7 +338,7 @@ static int step_head(ew__http1 *http) {
         return step_parted_head(http);
     }
     const char *bytes = http->in;
-    size_t len;
+    size_t len = 0;
     switch (scan(http, bytes, http->in_len, &len)) {
     case SCAN_FAILED:
         return EW__HTTP_ERROR;

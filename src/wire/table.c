@@ -7,9 +7,7 @@
 
 static const ew__wire *const wires[] = {&ew__wire_http, NULL};
 
-const ew__wire *const *ew__wires(void) {
-    return wires;
-}
+const ew__wire *const *ew__wires(void) { return wires; }
 
 const ew__wire *ew__wire_by_name(ew_str name) {
     for (size_t i = 0; wires[i]; i++)

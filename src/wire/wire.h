@@ -38,13 +38,13 @@ typedef enum ew__role { EW__SERVE = 1, EW__CALL = 2 } ew__role;
  * connection lives, except `actions` and `draining`, which the home thread itself replaces.
  */
 typedef struct ew__site {
-    ew__actions *actions; /* serving: the version this home uses now */
-    bool draining;        /* no new calls */
-    uint16_t port;        /* serving: the port it listens on */
+    ew__actions *actions;           /* serving: the version this home uses now */
+    bool draining;                  /* no new calls */
+    uint16_t port;                  /* serving: the port it listens on */
     const char *const *allow_hosts; /* serving HTTP: further Host names, NULL-ended; may be NULL */
-    ew_str authority;     /* calling: HOST:PORT as written in the target */
-    ew_str path;          /* calling: what precedes an action's name, "" or "/base" */
-    struct ew__scrape *scrape; /* serving: who can tell the metrics; may be NULL */
+    ew_str authority;               /* calling: HOST:PORT as written in the target */
+    ew_str path;                    /* calling: what precedes an action's name, "" or "/base" */
+    struct ew__scrape *scrape;      /* serving: who can tell the metrics; may be NULL */
 } ew__site;
 
 /* Writes the metrics of the whole program as text. */

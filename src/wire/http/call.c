@@ -6,9 +6,7 @@
 #include "wire/http/client.h"
 #include "wire/http/codec.h"
 
-static ew__http1 *reader_of(ew__http_client *client) {
-    return (ew__http1 *)(void *)client->reader;
-}
+static ew__http1 *reader_of(ew__http_client *client) { return (ew__http1 *)(void *)client->reader; }
 
 static void close_connection(ew__http_client *client) {
     client->closed = true;
@@ -67,7 +65,8 @@ static void end_call(ew__http_client *client, const ew__http_said *said) {
 static bool is_stream_type(ew_str type) {
     const char *semicolon = type.len ? memchr(type.ptr, ';', type.len) : NULL;
     ew_str bare = ew__str_trim(ew__str(type.ptr, semicolon ? (size_t)(semicolon - type.ptr) : type.len));
-    return bare.len == 0 || ew__str_is_nocase(bare, EW_STR("text/event-stream")) || ew__str_is_nocase(bare, EW_STR("text/plain"));
+    return bare.len == 0 || ew__str_is_nocase(bare, EW_STR("text/event-stream")) ||
+           ew__str_is_nocase(bare, EW_STR("text/plain"));
 }
 
 static void on_head(ew__http_client *client, const ew__http_head *head) {
@@ -109,11 +108,17 @@ static void on_block(ew__http_client *client, bool from_error) {
 static void take_blocks(ew__http_client *client) {
     while (client->call) {
         switch (ew__sse_next(&client->sse)) {
-        case EW__SSE_MORE: return;
-        case EW__SSE_DATA: on_block(client, false); break;
-        case EW__SSE_FAULT: on_block(client, true); break;
+        case EW__SSE_MORE:
+            return;
+        case EW__SSE_DATA:
+            on_block(client, false);
+            break;
+        case EW__SSE_FAULT:
+            on_block(client, true);
+            break;
         case EW__SSE_BAD:
-            protocol_error(client, client->sse.err == EW_ELIMIT ? "a block of the stream is too large" : "the server sent a line that belongs to no stream");
+            protocol_error(client, client->sse.err == EW_ELIMIT ? "a block of the stream is too large"
+                                                                : "the server sent a line that belongs to no stream");
             return;
         }
     }
@@ -127,7 +132,8 @@ static void on_body(ew__http_client *client, ew_str piece) {
         take_blocks(client);
     } else if (ew__buf_add(&client->body, piece.ptr, piece.len) != EW_OK) {
         bool limit = client->body.err == EW_ELIMIT;
-        break_off(client, limit ? EW_ORIGIN_PROTOCOL : EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, limit ? "the answer is too large" : "out of memory");
+        break_off(client, limit ? EW_ORIGIN_PROTOCOL : EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
+                  limit ? "the answer is too large" : "out of memory");
     }
 }
 
@@ -136,10 +142,12 @@ static void end_listing(ew__http_client *client, ew__http_said *said) {
     if (client->status == 200) {
         ew__json_doc doc;
         bool good = ew__json_parse(&doc, body) == EW_OK && doc.type == EW_JSON_OBJECT;
-        *said = (ew__http_said){.meaning = good ? EW__HTTP_RESULT : EW__HTTP_NONSENSE, .payload = good ? doc.root : body};
+        *said =
+            (ew__http_said){.meaning = good ? EW__HTTP_RESULT : EW__HTTP_NONSENSE, .payload = good ? doc.root : body};
     } else if (client->status == 404 || client->status == 405 || client->status == 501) {
-        *said = (ew__http_said){.meaning = EW__HTTP_FAULT,
-                                .fault = {.status = EW_STATUS_UNIMPLEMENTED, .message = EW_STR("this server cannot list its actions")}};
+        *said = (ew__http_said){
+            .meaning = EW__HTTP_FAULT,
+            .fault = {.status = EW_STATUS_UNIMPLEMENTED, .message = EW_STR("this server cannot list its actions")}};
     } else {
         ew__http_read_answer(&client->call->arena, client->status, body, said);
     }
@@ -182,7 +190,8 @@ static void on_reader_error(ew__http_client *client, bool eof) {
     if (!client->call)
         close_connection(client);
     else if (eof)
-        break_off(client, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, "the server closed the connection before the end of its answer");
+        break_off(client, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
+                  "the server closed the connection before the end of its answer");
     else
         protocol_error(client, ew__http1_error_text(reader_of(client)));
 }
@@ -191,7 +200,8 @@ static void take_events(ew__http_client *client, bool eof) {
     ew__http1 *reader = reader_of(client);
     while (!client->closed) {
         switch (ew__http1_next(reader)) {
-        case EW__HTTP_MORE: return;
+        case EW__HTTP_MORE:
+            return;
         case EW__HTTP_HEAD_DONE:
             if (client->call) {
                 on_head(client, ew__http1_head(reader));
@@ -199,9 +209,15 @@ static void take_events(ew__http_client *client, bool eof) {
             }
             close_connection(client); /* an answer that nobody asked for */
             return;
-        case EW__HTTP_BODY: on_body(client, ew__http1_body(reader)); break;
-        case EW__HTTP_END: on_end(client); break;
-        case EW__HTTP_ERROR: on_reader_error(client, eof); return;
+        case EW__HTTP_BODY:
+            on_body(client, ew__http1_body(reader));
+            break;
+        case EW__HTTP_END:
+            on_end(client);
+            break;
+        case EW__HTTP_ERROR:
+            on_reader_error(client, eof);
+            return;
         }
     }
 }
@@ -223,9 +239,7 @@ static void on_room(ew_call *call) {
     }
 }
 
-static void on_open(ew_call *call) {
-    (void)call; /* calls reach this wire opened (wire.h) */
-}
+static void on_open(ew_call *call) { (void)call; /* calls reach this wire opened (wire.h) */ }
 
 static const ew__callee_ops callee = {.open = on_open, .cancel = on_cancel, .room = on_room};
 
@@ -280,7 +294,8 @@ void ew__http_client_eof(ew__peer *peer) {
     ew__http1_feed_eof(reader_of(client));
     take_events(client, true);
     if (client->call)
-        break_off(client, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, "the server closed the connection before it answered");
+        break_off(client, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
+                  "the server closed the connection before it answered");
     else if (!client->closed)
         close_connection(client);
 }
@@ -291,7 +306,8 @@ void ew__http_client_gone(ew__peer *peer, ew_err why) {
     ew_call *call = detach(client);
     if (call) {
         ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
-                         why == EW_ETIMEOUT ? EW_STR("the connection stalled") : EW_STR("the connection was lost before the end of the call"));
+                         why == EW_ETIMEOUT ? EW_STR("the connection stalled")
+                                            : EW_STR("the connection was lost before the end of the call"));
         ew_call_unref(call);
     }
     ew__buf_done(&client->body);

@@ -9,9 +9,7 @@
 
 #define LIT(p, text) ((uint8_t *)memcpy((p), (text), sizeof(text) - 1) + sizeof(text) - 1)
 
-static uint8_t *put(uint8_t *p, const char *bytes, size_t n) {
-    return (uint8_t *)memcpy(p, bytes, n) + n;
-}
+static uint8_t *put(uint8_t *p, const char *bytes, size_t n) { return (uint8_t *)memcpy(p, bytes, n) + n; }
 
 static uint8_t *put_number(uint8_t *p, uint64_t number) {
     char digits[20];
@@ -65,7 +63,8 @@ void ew__http_date(uint64_t wall_ms, char out[29]) {
     struct tm tm;
     gmtime_r(&seconds, &tm);
     unsigned year = (unsigned)tm.tm_year + 1900;
-    const unsigned parts[] = {(unsigned)tm.tm_mday, year / 100, year % 100, (unsigned)tm.tm_hour, (unsigned)tm.tm_min, (unsigned)tm.tm_sec};
+    const unsigned parts[] = {(unsigned)tm.tm_mday, year / 100,          year % 100,
+                              (unsigned)tm.tm_hour, (unsigned)tm.tm_min, (unsigned)tm.tm_sec};
     static const uint8_t places[] = {5, 12, 14, 17, 20, 23};
     memcpy(out, "xxx, 00 xxx 0000 00:00:00 GMT", 29);
     memcpy(out, days + 3 * (unsigned)tm.tm_wday, 3);
@@ -79,7 +78,8 @@ void ew__http_date(uint64_t wall_ms, char out[29]) {
 /* ---- errors ---- */
 
 ew_err ew__http_error_body(ew__buf *out, int code, const ew_fault *fault) {
-    (void)ew__json_format(out, "{\"code\":%d,\"status\":%Q,\"message\":%q", code, ew_status_name(fault->status), fault->message);
+    (void)ew__json_format(out, "{\"code\":%d,\"status\":%Q,\"message\":%q", code, ew_status_name(fault->status),
+                          fault->message);
     if (fault->details.len) {
         ew__buf_cstr(out, ",\"details\":");
         ew__buf_str(out, fault->details);
@@ -89,14 +89,29 @@ ew_err ew__http_error_body(ew__buf *out, int code, const ew_fault *fault) {
 
 ew_status ew__http_status_of(int code) {
     switch (code) {
-    case 400: case 415: case 417: return EW_STATUS_INVALID_ARGUMENT;
-    case 403: return EW_STATUS_PERMISSION_DENIED;
-    case 404: return EW_STATUS_NOT_FOUND;
-    case 408: return EW_STATUS_DEADLINE_EXCEEDED;
-    case 413: case 414: case 429: case 431: return EW_STATUS_RESOURCE_EXHAUSTED;
-    case 405: case 501: case 505: return EW_STATUS_UNIMPLEMENTED;
-    case 503: return EW_STATUS_UNAVAILABLE;
-    default: return EW_STATUS_INTERNAL;
+    case 400:
+    case 415:
+    case 417:
+        return EW_STATUS_INVALID_ARGUMENT;
+    case 403:
+        return EW_STATUS_PERMISSION_DENIED;
+    case 404:
+        return EW_STATUS_NOT_FOUND;
+    case 408:
+        return EW_STATUS_DEADLINE_EXCEEDED;
+    case 413:
+    case 414:
+    case 429:
+    case 431:
+        return EW_STATUS_RESOURCE_EXHAUSTED;
+    case 405:
+    case 501:
+    case 505:
+        return EW_STATUS_UNIMPLEMENTED;
+    case 503:
+        return EW_STATUS_UNAVAILABLE;
+    default:
+        return EW_STATUS_INTERNAL;
     }
 }
 
@@ -190,7 +205,8 @@ bool ew__http_host_ok(const ew__site *site, ew_str host, bool port_required) {
     for (const char *const *allowed = site->allow_hosts; allowed && *allowed; allowed++)
         if (ew__str_is_nocase(name, ew_str_from(*allowed)))
             return true;
-    return ew__str_is_nocase(name, EW_STR("localhost")) || ew__str_is(name, EW_STR("127.0.0.1")) || ew__str_is(name, EW_STR("[::1]"));
+    return ew__str_is_nocase(name, EW_STR("localhost")) || ew__str_is(name, EW_STR("127.0.0.1")) ||
+           ew__str_is(name, EW_STR("[::1]"));
 }
 
 bool ew__http_origin_ok(const ew__site *site, ew_str origin) {

@@ -14,13 +14,13 @@
 
 typedef struct ew__http_answer {
     int status;
-    const ew__trace *trace;   /* NULL: no trace headers */
-    ew_str type;              /* Content-Type, empty for none */
-    ew_str extra;             /* further header lines, each ending CRLF; constant text */
-    bool close;               /* Connection: close */
-    bool keep;                /* Connection: keep-alive (HTTP/1.0 clients must be told) */
-    bool chunked;             /* Transfer-Encoding: chunked instead of a length */
-    bool until_close;         /* neither: the body ends with the connection (HTTP/1.0 streams) */
+    const ew__trace *trace; /* NULL: no trace headers */
+    ew_str type;            /* Content-Type, empty for none */
+    ew_str extra;           /* further header lines, each ending CRLF; constant text */
+    bool close;             /* Connection: close */
+    bool keep;              /* Connection: keep-alive (HTTP/1.0 clients must be told) */
+    bool chunked;           /* Transfer-Encoding: chunked instead of a length */
+    bool until_close;       /* neither: the body ends with the connection (HTTP/1.0 streams) */
     size_t length;
 } ew__http_answer;
 

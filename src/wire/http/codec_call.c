@@ -7,7 +7,8 @@
 /* ---- requests ---- */
 
 static bool is_plain(unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c != 0 && strchr("-._~/:@!$&'()*+,;=", c));
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != 0 && strchr("-._~/:@!$&'()*+,;=", c));
 }
 
 /* The path of an action: its key as it stands, a bare name behind a slash; everything else percent-escaped. */
@@ -61,7 +62,8 @@ void ew__http_write_request(ew__out *out, const ew__site *site, const ew_call *c
     write_path(out, call->key);
     write_common_fields(out, site, call, now);
     ew__out_str(out, EW_STR("\r\nContent-Type: application/json\r\nAccept: "));
-    ew__out_str(out, call->wants_chunks ? EW_STR("text/event-stream\r\nx-everywire-raw: 1") : EW_STR("application/json"));
+    ew__out_str(out,
+                call->wants_chunks ? EW_STR("text/event-stream\r\nx-everywire-raw: 1") : EW_STR("application/json"));
     ew__out_str(out, EW_STR("\r\nContent-Length: "));
     write_number(out, call->input.len + 9);
     ew__out_str(out, EW_STR("\r\n\r\n{\"data\":"));
@@ -106,7 +108,8 @@ static void read_error_member(ew__arena *memory, ew_str error, int http, ew_faul
         read_fault(memory, error, http, fault);
         return;
     }
-    *fault = (ew_fault){.status = http ? ew_status_from_http(http) : EW_STATUS_UNKNOWN, .message = decoded(memory, error)};
+    *fault =
+        (ew_fault){.status = http ? ew_status_from_http(http) : EW_STATUS_UNKNOWN, .message = decoded(memory, error)};
     if (!fault->message.ptr)
         fault->message = error;
 }
@@ -179,7 +182,8 @@ void ew__http_read_answer(ew__arena *memory, int status, ew_str body, ew__http_s
     }
     ret->meaning = EW__HTTP_FAULT;
     if (status == 204) {
-        ret->fault = (ew_fault){.status = EW_STATUS_NOT_FOUND, .message = EW_STR("the server has no content for this call (204)")};
+        ret->fault = (ew_fault){.status = EW_STATUS_NOT_FOUND,
+                                .message = EW_STR("the server has no content for this call (204)")};
     } else if (read_object(body, &doc)) {
         ew_str error = ew__json_find(&doc, EW_STR("error"), NULL);
         if (error.len)

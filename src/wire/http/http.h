@@ -14,8 +14,8 @@ extern const ew__wire ew__wire_http;
 typedef struct ew__http_scratch {
     ew__http1_scratch fields;
     ew__http1_limits limits; /* the home's, in the reader's words */
-    uint64_t date_until; /* monotonic ns: when `date` is out of date */
-    char date[29];       /* "Sun, 15 Nov 2026 21:03:11 GMT" */
+    uint64_t date_until;     /* monotonic ns: when `date` is out of date */
+    char date[29];           /* "Sun, 15 Nov 2026 21:03:11 GMT" */
 } ew__http_scratch;
 
 #define EW__HTTP_READER_BYTES 384 /* room for a frame/http1 reader; checked when a peer is made */

@@ -12,11 +12,8 @@ static const struct {
     ew_str path;
     ew__http_page_id page;
 } pages[] = {
-    {{"/healthz", 8}, EW__PAGE_HEALTH},
-    {{"/health", 7}, EW__PAGE_HEALTH},
-    {{"/readyz", 7}, EW__PAGE_READY},
-    {{"/metrics", 8}, EW__PAGE_METRICS},
-    {{"/api/actions", 12}, EW__PAGE_ACTIONS},
+    {{"/healthz", 8}, EW__PAGE_HEALTH},  {{"/health", 7}, EW__PAGE_HEALTH},        {{"/readyz", 7}, EW__PAGE_READY},
+    {{"/metrics", 8}, EW__PAGE_METRICS}, {{"/api/actions", 12}, EW__PAGE_ACTIONS},
 };
 
 ew__http_page_id ew__http_page(ew__http_method method, ew_str path) {
@@ -38,7 +35,8 @@ static void respond_metrics(ew__http_server *server) {
     if (!scrape)
         ew__http_respond_error(server, 404, NONE, "this listener has no metrics");
     else if (scrape->write(scrape, &out) == EW_OK)
-        ew__http_respond(server, 200, EW_STR("text/plain; version=0.0.4; charset=utf-8"), NONE, ew__buf_view(&out), NULL);
+        ew__http_respond(server, 200, EW_STR("text/plain; version=0.0.4; charset=utf-8"), NONE, ew__buf_view(&out),
+                         NULL);
     else
         ew__http_respond_error(server, 503, NONE, "out of memory");
     ew__buf_done(&out);
@@ -47,22 +45,29 @@ static void respond_metrics(ew__http_server *server) {
 void ew__http_respond_page(ew__http_server *server, ew__http_page_id page) {
     const ew__site *site = server->peer.conn->site;
     switch (page) {
-    case EW__PAGE_HEALTH: ew__http_respond(server, 200, TEXT, NONE, EW_STR("ok\n"), NULL); break;
+    case EW__PAGE_HEALTH:
+        ew__http_respond(server, 200, TEXT, NONE, EW_STR("ok\n"), NULL);
+        break;
     case EW__PAGE_READY:
         if (site->draining)
             ew__http_respond(server, 503, TEXT, NONE, EW_STR("draining\n"), NULL);
         else
             ew__http_respond(server, 200, TEXT, NONE, EW_STR("ok\n"), NULL);
         break;
-    case EW__PAGE_METRICS: respond_metrics(server); break;
+    case EW__PAGE_METRICS:
+        respond_metrics(server);
+        break;
     case EW__PAGE_ACTIONS:
         ew__http_respond(server, 200, EW_STR("application/json"), NONE, site->actions->listing, NULL);
         break;
-    case EW__PAGE_OPTIONS: ew__http_respond(server, 204, NONE, EW_STR("Allow: GET, HEAD, OPTIONS, POST\r\n"), NONE, NULL); break;
+    case EW__PAGE_OPTIONS:
+        ew__http_respond(server, 204, NONE, EW_STR("Allow: GET, HEAD, OPTIONS, POST\r\n"), NONE, NULL);
+        break;
     case EW__PAGE_NOT_ALLOWED:
     case EW__PAGE_NONE:
-        ew__http_respond_error(server, 405, EW_STR("Allow: POST\r\n"),
-                               "this method runs nothing here: call an action with POST, list them with GET /api/actions");
+        ew__http_respond_error(
+            server, 405, EW_STR("Allow: POST\r\n"),
+            "this method runs nothing here: call an action with POST, list them with GET /api/actions");
         break;
     }
 }

@@ -74,7 +74,8 @@ static void read_field(fields *all, ew_str name, ew_str value) {
         if (IS("x-everywire-timeout-ms"))
             note(&all->timeout, value);
         break;
-    default: break;
+    default:
+        break;
     }
 #undef IS
 }
@@ -198,7 +199,8 @@ static const char *read_target(const ew__http_head *head, char *memory, ew_str *
     *path = *query = NONE;
     if (head->method == EW__HTTP_OPTIONS && ew__str_is(head->target, EW_STR("*")))
         return NULL;
-    return ew__http_target(head->target, memory, path, query) == EW_OK ? NULL : "the request target is not a valid path";
+    return ew__http_target(head->target, memory, path, query) == EW_OK ? NULL
+                                                                       : "the request target is not a valid path";
 }
 
 void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {

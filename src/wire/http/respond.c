@@ -31,10 +31,14 @@ static void send_out(ew__http_server *server) {
 static ew__http_answer answer_to(ew__http_server *server, int status, const ew__trace *trace) {
     if (server->peer.conn->site->draining)
         server->keep_alive = false;
-    return (ew__http_answer){.status = status, .trace = trace, .close = !server->keep_alive, .keep = server->keep_alive && server->minor == 0};
+    return (ew__http_answer){.status = status,
+                             .trace = trace,
+                             .close = !server->keep_alive,
+                             .keep = server->keep_alive && server->minor == 0};
 }
 
-void ew__http_respond(ew__http_server *server, int status, ew_str type, ew_str extra, ew_str body, const ew__trace *trace) {
+void ew__http_respond(ew__http_server *server, int status, ew_str type, ew_str extra, ew_str body,
+                      const ew__trace *trace) {
     ew__conn *conn = server->peer.conn;
     ew__http_answer answer = answer_to(server, status, trace);
     answer.type = type;
@@ -48,13 +52,15 @@ void ew__http_respond(ew__http_server *server, int status, ew_str type, ew_str e
     ew__http_exchange_done(server);
 }
 
-void ew__http_respond_fault(ew__http_server *server, int status, ew_str extra, const ew_fault *fault, const ew__trace *trace) {
+void ew__http_respond_fault(ew__http_server *server, int status, ew_str extra, const ew_fault *fault,
+                            const ew__trace *trace) {
     ew__buf body;
     ew__buf_init(&body, server->peer.conn->home->env, SIZE_MAX / 2);
     if (ew__http_error_body(&body, status, fault) == EW_OK)
         ew__http_respond(server, status, JSON, extra, ew__buf_view(&body), trace);
     else /* no memory for the whole story: the short one is constant */
-        ew__http_respond(server, 503, JSON, NONE, EW_STR("{\"code\":503,\"status\":\"UNAVAILABLE\",\"message\":\"out of memory\"}"), trace);
+        ew__http_respond(server, 503, JSON, NONE,
+                         EW_STR("{\"code\":503,\"status\":\"UNAVAILABLE\",\"message\":\"out of memory\"}"), trace);
     ew__buf_done(&body);
 }
 
@@ -71,9 +77,7 @@ void ew__http_respond_error(ew__http_server *server, int status, ew_str extra, c
 
 /* ---- results ---- */
 
-static void release_call(void *call) {
-    ew_call_unref(call);
-}
+static void release_call(void *call) { ew_call_unref(call); }
 
 /* A large payload in the call's own memory is sent from there; the call stays until it has left. */
 static void write_payload(ew__out *out, ew_call *call, ew_str json) {

@@ -15,9 +15,7 @@
 
 static void pump(ew__http_server *server);
 
-static ew__home *home_of(const ew__http_server *server) {
-    return server->peer.conn->home;
-}
+static ew__home *home_of(const ew__http_server *server) { return server->peer.conn->home; }
 
 /* ---- time ---- */
 
@@ -115,7 +113,8 @@ static void collect(ew__http_server *server, ew_str piece) {
         if (err == EW_OK)
             err = ew__buf_add(body, piece.ptr, piece.len);
         if (err != EW_OK) {
-            refuse_now(server, err == EW_ELIMIT ? 413 : 503, err == EW_ELIMIT ? "the body is larger than this server accepts" : "out of memory");
+            refuse_now(server, err == EW_ELIMIT ? 413 : 503,
+                       err == EW_ELIMIT ? "the body is larger than this server accepts" : "out of memory");
             return;
         }
     }
@@ -220,11 +219,20 @@ static void take_events(ew__http_server *server) {
     ew__http1 *reader = ew__http_reader(server);
     while (server->phase == EW__HTTP_READING) {
         switch (ew__http1_next(reader)) {
-        case EW__HTTP_MORE: return;
-        case EW__HTTP_HEAD_DONE: on_head(server); break;
-        case EW__HTTP_BODY: on_body(server, ew__http1_body(reader)); break;
-        case EW__HTTP_END: on_end(server); break;
-        case EW__HTTP_ERROR: on_error(server); return;
+        case EW__HTTP_MORE:
+            return;
+        case EW__HTTP_HEAD_DONE:
+            on_head(server);
+            break;
+        case EW__HTTP_BODY:
+            on_body(server, ew__http1_body(reader));
+            break;
+        case EW__HTTP_END:
+            on_end(server);
+            break;
+        case EW__HTTP_ERROR:
+            on_error(server);
+            return;
         }
     }
 }

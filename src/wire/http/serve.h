@@ -19,20 +19,20 @@ typedef struct ew__http_server {
     ew_call *call;      /* being filled in, or running */
     ew__action *action; /* a reference, from the head until the call is opened */
     ew__timer timer;
-    uint64_t due;       /* when the present phase has lasted too long */
-    uint32_t progress;  /* body bytes since `due` was moved */
-    uint8_t phase;      /* ew__http_phase */
-    uint8_t minor;      /* HTTP/1.minor of the request */
+    uint64_t due;      /* when the present phase has lasted too long */
+    uint32_t progress; /* body bytes since `due` was moved */
+    uint8_t phase;     /* ew__http_phase */
+    uint8_t minor;     /* HTTP/1.minor of the request */
     bool in_pump;
     bool keep_alive;
-    bool is_head;       /* the request's method is HEAD: answers have no body */
-    bool stream;        /* the answer is a stream */
-    bool raw;           /* blocks may hold UTF-8 as it stands (x-everywire-raw: 1) */
-    bool stream_open;   /* its head was written */
-    bool waiting;       /* the call was told to wait for room */
-    bool body_known;    /* Content-Length body, collected in `body` */
-    uint8_t page;       /* ew__http_page: what a request that runs nothing gets */
-    uint16_t reject;    /* the answer to the request is this error, whatever its body */
+    bool is_head;     /* the request's method is HEAD: answers have no body */
+    bool stream;      /* the answer is a stream */
+    bool raw;         /* blocks may hold UTF-8 as it stands (x-everywire-raw: 1) */
+    bool stream_open; /* its head was written */
+    bool waiting;     /* the call was told to wait for room */
+    bool body_known;  /* Content-Length body, collected in `body` */
+    uint8_t page;     /* ew__http_page: what a request that runs nothing gets */
+    uint16_t reject;  /* the answer to the request is this error, whatever its body */
     const char *reject_text;
     ew__buf body;       /* a body that did not come in one piece */
     uint64_t body_left; /* with body_known */
@@ -66,8 +66,10 @@ ew__http_page_id ew__http_page(ew__http_method method, ew_str path);
 void ew__http_respond_page(ew__http_server *server, ew__http_page_id page);
 
 /* respond.c */
-void ew__http_respond(ew__http_server *server, int status, ew_str type, ew_str extra, ew_str body, const ew__trace *trace);
-void ew__http_respond_fault(ew__http_server *server, int status, ew_str extra, const ew_fault *fault, const ew__trace *trace);
+void ew__http_respond(ew__http_server *server, int status, ew_str type, ew_str extra, ew_str body,
+                      const ew__trace *trace);
+void ew__http_respond_fault(ew__http_server *server, int status, ew_str extra, const ew_fault *fault,
+                            const ew__trace *trace);
 /* An error that no action chose: message for people; extra header lines or empty. */
 void ew__http_respond_error(ew__http_server *server, int status, ew_str extra, const char *message);
 const char *ew__http_date_now(ew__conn *conn);
