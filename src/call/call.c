@@ -95,6 +95,15 @@ static void on_deadline(ew__timer *timer, uint64_t now) {
     ew_call_unref(call);
 }
 
+/*
+ * Our deadline went along with an outgoing call, so the peer may say that it has passed just before our own timer does: it
+ * is still our deadline.
+ */
+static bool is_our_deadline(const ew_call *call, ew_status status) {
+    return status == EW_STATUS_DEADLINE_EXCEEDED && !call->action && call->deadline != EW__NEVER &&
+           call->home->now + EW__MS(20) >= call->deadline;
+}
+
 /* The callee is done with the call, however that came about: its timers, its queue and its reference go. */
 static ew_err finish(ew_call *call, const ew__end *end) {
     ew__home *home = call->home;
@@ -130,6 +139,8 @@ void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str 
 
 ew_err ew__call_fault(ew_call *call, const ew_fault *fault) {
     ew__end end = {.status = fault->status, .origin = EW_ORIGIN_ACTION, .fault = *fault};
+    if (is_our_deadline(call, fault->status))
+        end.origin = EW_ORIGIN_DEADLINE;
     return finish(call, &end);
 }
 

@@ -256,16 +256,7 @@ static void stalled(void) {
     _exit(EW__EXIT_DEADLINE);
 }
 
-/*
- * The peer learns of our deadline and may be the first to say that it has passed; that is still our deadline and not
- * the action's own. A fault that comes clearly before it is the action's.
- */
-static bool deadline_is_ours(const job *j, const ew_end *end, uint64_t took_ms) {
-    return end->status == EW_STATUS_DEADLINE_EXCEEDED && end->origin == EW_ORIGIN_ACTION && j->timeout_ms > 0 &&
-           took_ms + 20 >= j->timeout_ms;
-}
-
-static int finish(job *j, ew_end *end, int signal_number, uint64_t took_ms) {
+static int finish(job *j, const ew_end *end, int signal_number) {
     int write_error = atomic_load(&j->write_error);
     if (end->status == EW_STATUS_OK && write_error == 0) {
         write_error = ew__cli_line(STDOUT_FILENO, j->stream ? "{\"result\":" : "", end->result, j->stream ? "}" : "");
@@ -279,9 +270,6 @@ static int finish(job *j, ew_end *end, int signal_number, uint64_t took_ms) {
     }
     if (end->status != EW_STATUS_OK && signal_number != 0) {
         return EW__EXIT_SIGNAL + signal_number;
-    }
-    if (deadline_is_ours(j, end, took_ms)) {
-        end->origin = EW_ORIGIN_DEADLINE;
     }
     return ew__cli_ending("call", j->words[0], end);
 }
@@ -301,8 +289,6 @@ static int run(job *j, ew_client *client) {
         .on_end = on_end,
         .ud = j,
     };
-    const ew_env *env = ew_env_default();
-    uint64_t start = env->now_ns(env->ud);
     ew_err err = ew_client_call(client, &opts, &request);
     if (err != EW_OK) {
         return refused(j, err);
@@ -313,9 +299,8 @@ static int run(job *j, ew_client *client) {
     if (ew_request_wait(request, j->timeout_ms > 0 ? j->timeout_ms + GRACE_MS : 0, &end) != EW_OK) {
         stalled();
     }
-    uint64_t took_ms = (env->now_ns(env->ud) - start) / 1000000;
     int signal_number = ew__interrupt_end(interrupt);
-    int code = bad ? bad : finish(j, &end, signal_number, took_ms);
+    int code = bad ? bad : finish(j, &end, signal_number);
     (void)ew_request_free(request);
     return code;
 }

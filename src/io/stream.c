@@ -46,10 +46,12 @@ void ew__stream_close(ew__stream *stream, ew_err why) {
 
 static void on_stall(ew__timer *timer, uint64_t now) {
     ew__stream *stream = ew__container_of(timer, ew__stream, stall);
+    if (!stream->lingering && stream->out->bytes == 0)
+        return; /* it has caught up since, and may have been idle for long */
     uint64_t limit = EW__MS(stream->lingering ? LINGER_MS : stream->loop->home.limits->stall_ms);
     if (now - stream->progress_at >= limit)
         ew__stream_close(stream, stream->lingering ? EW_OK : EW_ETIMEOUT);
-    else if (stream->lingering || stream->out->bytes > 0)
+    else
         (void)ew__timer_set(&stream->loop->home.timers, timer, stream->progress_at + limit, on_stall);
 }
 

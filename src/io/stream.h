@@ -53,8 +53,8 @@ struct ew__listener {
     uv_tcp_t tcp;
     ew__loop *loop;
     void (*connection)(ew__listener *listener); /* one waits: ew__accept takes it */
-    void (*closed)(ew__listener *listener); /* set once it is being closed */
-    uv_tcp_t refused;                       /* a connection that is being refused */
+    void (*closed)(ew__listener *listener);     /* set once it is being closed */
+    uv_tcp_t refused;                           /* a connection that is being refused */
     bool refusing, refuse_again;
 };
 

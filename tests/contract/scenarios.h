@@ -1,6 +1,7 @@
 /*
- * tests/contract/scenarios.h: what every wire must do, as scenarios over the rig. A scenario checks what came out only when rig->strict: the same ones run
- * with connections cut and memory failing, where only the rig's own checks hold (exactly one end, nothing left).
+ * tests/contract/scenarios.h: what every wire must do, as scenarios over the rig. A scenario checks what came out
+ * only when rig->strict: the same ones run with connections cut and memory failing, where only the rig's own checks
+ * hold (exactly one end, nothing left).
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EW_TESTS_SCENARIOS_H
@@ -24,10 +25,10 @@ extern const size_t n_contract_wires;
 
 typedef struct scenario {
     const char *name;
-    unsigned needs;                     /* EW__CAN_*; a wire that cannot is passed over, aloud */
+    unsigned needs; /* EW__CAN_*; a wire that cannot is passed over, aloud */
     void (*run)(rig *r, const contract_wire *w);
-    void (*limits)(ew_limits *limits);  /* may be NULL */
-    bool large;                         /* too many bytes to be cut at each of them */
+    void (*limits)(ew_limits *limits); /* may be NULL */
+    bool large;                        /* too many bytes to be cut at each of them */
 } scenario;
 extern const scenario scenarios_plain[], scenarios_hard[]; /* ended by a NULL name */
 

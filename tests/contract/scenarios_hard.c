@@ -1,5 +1,6 @@
 /*
- * tests/contract/scenarios_hard.c: what goes wrong: cancelling, deadlines, lost connections, readers that do not read, many at once, going down.
+ * tests/contract/scenarios_hard.c: what goes wrong: cancelling, deadlines, lost connections, readers that do not
+ * read, many at once, going down.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "contract/scenarios.h"
@@ -86,7 +87,7 @@ static void let_go_of_stream(rig *r, const contract_wire *w) {
 
 /* ---- deadlines ---- */
 
-/* The callee's side keeps the deadline by itself: the caller's clock stands. */
+/* The callee's side keeps the deadline by itself: the caller's timer does not run. It is the caller's deadline all the same. */
 static void deadline_there(rig *r, const contract_wire *w) {
     (void)w;
     r->side[RIG_CLIENT].frozen = true;
@@ -97,13 +98,16 @@ static void deadline_there(rig *r, const contract_wire *w) {
     MUST(rc->ended == 0);
     rig_advance(r, 1);
     must_fail(r, rc, EW_STATUS_DEADLINE_EXCEEDED);
-    MUST(rc->origin == EW_ORIGIN_ACTION && r->n_cancelled == 1);
+    MUST(rc->origin == EW_ORIGIN_DEADLINE && r->n_cancelled == 1);
 }
 
 static void deadline_there_streamed(rig *r, const contract_wire *w) {
     (void)w;
     r->side[RIG_CLIENT].frozen = true;
-    rig_call *rc = rig_open(rig_connect(r), &(rig_request){.key = "/test/chunks", .input = EW_STR("{\"n\":100,\"every_ms\":20}"), .timeout_ms = 50, .stream = true});
+    rig_call *rc = rig_open(rig_connect(r), &(rig_request){.key = "/test/chunks",
+                                                           .input = EW_STR("{\"n\":100,\"every_ms\":20}"),
+                                                           .timeout_ms = 50,
+                                                           .stream = true});
     rig_advance(r, 60);
     must_fail(r, rc, EW_STATUS_DEADLINE_EXCEEDED);
     MUST(rc->n_chunks == 3 && r->n_cancelled == 1);
@@ -131,7 +135,8 @@ static void deadline_both(rig *r, const contract_wire *w) {
 static void deadline_kept(rig *r, const contract_wire *w) {
     (void)w;
     rig_pair *pair = rig_connect(r);
-    rig_call *rc = rig_open(pair, &(rig_request){.key = "/test/sleep", .input = EW_STR("{\"ms\":40}"), .timeout_ms = 50});
+    rig_call *rc =
+        rig_open(pair, &(rig_request){.key = "/test/sleep", .input = EW_STR("{\"ms\":40}"), .timeout_ms = 50});
     rig_advance(r, 100);
     must_succeed(r, rc, "\"slept\"");
     must_succeed(r, call_plain(pair, "/test/echo", "1"), "1");
@@ -141,7 +146,8 @@ static void deadline_kept(rig *r, const contract_wire *w) {
 
 static void lose(rig *r, int closer, bool stream) {
     rig_pair *pair = rig_connect(r);
-    rig_call *rc = stream ? call_stream(pair, "/test/chunks", "{\"n\":100,\"every_ms\":10}") : call_plain(pair, "/test/never", NULL);
+    rig_call *rc = stream ? call_stream(pair, "/test/chunks", "{\"n\":100,\"every_ms\":10}")
+                          : call_plain(pair, "/test/never", NULL);
     MUST(rc->ended == 0 && r->n_opened == 1);
     rig_close(pair, closer);
     rig_run(r);
@@ -200,7 +206,8 @@ static void late_answer(rig *r, const contract_wire *w) {
 static void slow_caller(rig *r, const contract_wire *w) {
     (void)w;
     rig_pair *pair = rig_connect(r);
-    rig_call *rc = rig_open(pair, &(rig_request){.key = "/test/chunks", .input = EW_STR(MUCH), .stream = true, .full_after = 1});
+    rig_call *rc =
+        rig_open(pair, &(rig_request){.key = "/test/chunks", .input = EW_STR(MUCH), .stream = true, .full_after = 1});
     rig_run(r);
     MUST(rc->ended == 0 && rc->n_chunks < 30 && r->n_waits >= 1);
     MUST(pair->end[RIG_SERVER].peak_out <= r->limits.out_high_bytes + 5000);
@@ -248,7 +255,9 @@ static void slow_sockets(rig *r, const contract_wire *w) {
     for (int i = 0; i < PAIRS; i++) {
         pairs[i] = rig_connect(r);
         rig_stall(pairs[i], RIG_SERVER, true);
-        (void)rig_open(pairs[i], &(rig_request){.key = "/test/chunks", .input = EW_STR("{\"n\":10,\"size\":4000}"), .stream = true});
+        (void)rig_open(
+            pairs[i],
+            &(rig_request){.key = "/test/chunks", .input = EW_STR("{\"n\":10,\"size\":4000}"), .stream = true});
         rig_run(r);
     }
     MUST(r->n_waits == PAIRS);
@@ -259,16 +268,15 @@ static void slow_sockets(rig *r, const contract_wire *w) {
         must_succeed(r, rig_nth(r, i), "{\"n\":10}");
 }
 
-static void small_out(ew_limits *limits) {
-    limits->out_max_bytes = 64 * 1024;
-}
+static void small_out(ew_limits *limits) { limits->out_max_bytes = 64 * 1024; }
 
 /* A producer that does not wait meets the hard limit. */
 static void flood(rig *r, const contract_wire *w) {
     (void)w;
     rig_pair *pair = rig_connect(r);
     rig_stall(pair, RIG_SERVER, true);
-    rig_call *rc = rig_open(pair, &(rig_request){.key = "/test/flood", .input = EW_STR("{\"size\":4000}"), .stream = true});
+    rig_call *rc =
+        rig_open(pair, &(rig_request){.key = "/test/flood", .input = EW_STR("{\"size\":4000}"), .stream = true});
     rig_run(r);
     MUST(r->n_cancelled == 1 && pair->end[RIG_SERVER].peak_out <= r->limits.out_max_bytes + 1000);
     rig_stall(pair, RIG_SERVER, false);
@@ -289,7 +297,8 @@ static void many(rig *r, const contract_wire *w) {
         rig_pair *pair = rig_connect(r);
         uint32_t capacity = rig_capacity(pair);
         for (int i = 0; i < EACH && (uint32_t)i < capacity; i++) {
-            (void)snprintf(inputs[p][i], sizeof inputs[p][i], "{\"ms\":%d,\"out\":%d}", 1 + (i * 5 + p) % 7, 100 * p + i);
+            (void)snprintf(inputs[p][i], sizeof inputs[p][i], "{\"ms\":%d,\"out\":%d}", 1 + (i * 5 + p) % 7,
+                           100 * p + i);
             calls[p][i] = rig_open(pair, &(rig_request){.key = "/test/sleep", .input = ew_str_from(inputs[p][i])});
         }
     }
@@ -319,9 +328,7 @@ static void busy(rig *r, const contract_wire *w) {
     MUST(rig_capacity(pair) == capacity);
 }
 
-static void few_calls(ew_limits *limits) {
-    limits->calls = 1;
-}
+static void few_calls(ew_limits *limits) { limits->calls = 1; }
 
 /* Both sides are of one kind here, so the limit meets the caller first; what matters is the status. */
 static void too_many(rig *r, const contract_wire *w) {
@@ -339,7 +346,9 @@ static void duplex(rig *r, const contract_wire *w) {
     rig_pair *pair = rig_connect(r);
     r->side[RIG_CLIENT].site.actions = r->actions;
     rig_call *there = rig_open(pair, &(rig_request){.key = "/test/sleep", .input = EW_STR("{\"ms\":10,\"out\":1}")});
-    rig_call *back = rig_open_from(pair, RIG_SERVER, &(rig_request){.key = "/test/chunks", .input = EW_STR("{\"n\":3,\"every_ms\":5}"), .stream = true});
+    rig_call *back = rig_open_from(
+        pair, RIG_SERVER,
+        &(rig_request){.key = "/test/chunks", .input = EW_STR("{\"n\":3,\"every_ms\":5}"), .stream = true});
     rig_advance(r, 50);
     must_succeed(r, there, "1");
     must_succeed(r, back, "{\"n\":3}");

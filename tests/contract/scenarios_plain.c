@@ -70,7 +70,9 @@ static void ambiguous(rig *r, const contract_wire *w) {
 static void one_status(rig *r, rig_pair *pair, ew_status status, bool stream) {
     char input[300], message[100];
     (void)snprintf(message, sizeof message, "it's \xc3\xa4 %s", ew_status_name(status));
-    (void)snprintf(input, sizeof input, "{\"status\":\"%s\",\"message\":\"%s\",\"details\":{\"n\":12345678901234567890,\"n\":1}}", ew_status_name(status), message);
+    (void)snprintf(input, sizeof input,
+                   "{\"status\":\"%s\",\"message\":\"%s\",\"details\":{\"n\":12345678901234567890,\"n\":1}}",
+                   ew_status_name(status), message);
     rig_call *rc = stream ? call_stream(pair, "/test/fail", input) : call_plain(pair, "/test/fail", input);
     must_fail(r, rc, status);
     MUST(rc->origin == EW_ORIGIN_ACTION);
@@ -99,9 +101,7 @@ static void retry_advice(rig *r, const contract_wire *w) {
     MUST(rc->retryable && rc->retry_after_ms == 3000);
 }
 
-static void small_frames(ew_limits *limits) {
-    limits->frame_bytes = 4096;
-}
+static void small_frames(ew_limits *limits) { limits->frame_bytes = 4096; }
 
 static void too_large(rig *r, const contract_wire *w) {
     (void)w;
@@ -207,7 +207,9 @@ static void input_and_chunks(rig *r, const contract_wire *w) {
 static void input_backpressure(rig *r, const contract_wire *w) {
     (void)w;
     static char chunk[8000];
-    rig_call *rc = rig_open(rig_connect(r), &(rig_request){.key = "/test/lazy", .input = EW_STR("{\"after_ms\":100}"), .input_stream = true});
+    rig_call *rc =
+        rig_open(rig_connect(r),
+                 &(rig_request){.key = "/test/lazy", .input = EW_STR("{\"after_ms\":100}"), .input_stream = true});
     memset(chunk, ' ', sizeof chunk);
     chunk[0] = '7';
     ew_err err = EW_OK;
@@ -247,9 +249,11 @@ static void trace(rig *r, const contract_wire *w) {
 
 static void context(rig *r, const contract_wire *w) {
     (void)w;
-    rig_call *rc = rig_open(rig_connect(r), &(rig_request){.key = "/test/about", .context = "{\"user\": 1}", .labels = "{\"a\":\"b\"}"});
+    rig_call *rc = rig_open(
+        rig_connect(r), &(rig_request){.key = "/test/about", .context = "{\"user\": 1}", .labels = "{\"a\":\"b\"}"});
     rig_run(r);
-    MUST(rc->status == EW_STATUS_OK && rc->result && strstr(rc->result, "{\"context\":{\"user\": 1},\"labels\":{\"a\":\"b\"},"));
+    MUST(rc->status == EW_STATUS_OK && rc->result &&
+         strstr(rc->result, "{\"context\":{\"user\": 1},\"labels\":{\"a\":\"b\"},"));
 }
 
 static void list(rig *r, const contract_wire *w) {

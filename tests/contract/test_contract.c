@@ -1,5 +1,6 @@
 /*
- * tests/contract/test_contract.c: every scenario on every wire, with bytes arriving whole, one by one, and in random pieces.
+ * tests/contract/test_contract.c: every scenario on every wire, with bytes arriving whole, one by one, and in random
+ * pieces.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "contract/scenarios.h"
@@ -18,7 +19,11 @@ static const struct {
     const char *name;
     rig_split split;
     uint64_t seed;
-} deliveries[] = {{"whole", RIG_WHOLE, 1}, {"bytes", RIG_BYTES, 2}, {"random-3", RIG_RANDOM, 3}, {"random-4", RIG_RANDOM, 4}, {"random-5", RIG_RANDOM, 5}};
+} deliveries[] = {{"whole", RIG_WHOLE, 1},
+                  {"bytes", RIG_BYTES, 2},
+                  {"random-3", RIG_RANDOM, 3},
+                  {"random-4", RIG_RANDOM, 4},
+                  {"random-5", RIG_RANDOM, 5}};
 #define N_DELIVERIES (sizeof deliveries / sizeof *deliveries)
 
 static void run_one(void **state) {

@@ -1,6 +1,7 @@
 /*
- * tests/contract/test_cut.c: the connection is lost at every byte of a scenario, in both directions, as a reset and as an end of input. Each call must
- * end exactly once, each callee must be cancelled, nothing may be left (rig_finish checks all of that).
+ * tests/contract/test_cut.c: the connection is lost at every byte of a scenario, in both directions, as a reset and
+ * as an end of input. Each call must end exactly once, each callee must be cancelled, nothing may be left (rig_finish
+ * checks all of that).
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "contract/scenarios.h"

@@ -61,5 +61,6 @@ void must_fail(rig *r, const rig_call *rc, ew_status status) {
         return;
     assert_int_equal(rc->ended, 1);
     if (rc->status != status)
-        fail_msg("ended %s (%s), not %s", ew_status_name(rc->status), rc->message ? rc->message : rc->result, ew_status_name(status));
+        fail_msg("ended %s (%s), not %s", ew_status_name(rc->status), rc->message ? rc->message : rc->result,
+                 ew_status_name(status));
 }

@@ -1,6 +1,7 @@
 /*
- * tests/oom/test_oom.c: every scenario of the contract with its n-th allocation failing, once and from then on, for every n. No crash, no leak, each call
- * still ends exactly once (rig_finish checks that); when memory was short only once, the next call on a new connection works.
+ * tests/oom/test_oom.c: every scenario of the contract with its n-th allocation failing, once and from then on, for
+ * every n. No crash, no leak, each call still ends exactly once (rig_finish checks that); when memory was short only
+ * once, the next call on a new connection works.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "contract/scenarios.h"

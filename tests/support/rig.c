@@ -16,9 +16,7 @@
 
 /* ---- homes ---- */
 
-static bool home_here(const ew__home *home) {
-    return !ew__container_of(home, rig_side, home)->elsewhere;
-}
+static bool home_here(const ew__home *home) { return !ew__container_of(home, rig_side, home)->elsewhere; }
 
 static void home_post(ew__home *home, ew__task *task) {
     rig_side *side = ew__container_of(home, rig_side, home);
@@ -81,9 +79,7 @@ static uint64_t draw(rig *r) {
     return r->chance;
 }
 
-uint64_t rig_dropped(rig *r, int side) {
-    return atomic_load(&r->side[side].home.dropped);
-}
+uint64_t rig_dropped(rig *r, int side) { return atomic_load(&r->side[side].home.dropped); }
 
 /* ---- pipes ---- */
 
@@ -113,13 +109,9 @@ static void pipe_take(rig_pipe *pipe, size_t n) {
 
 /* ---- an end of a connection: as io/stream.c ---- */
 
-static rig_end *end_of(ew__conn *conn) {
-    return ew__container_of(conn, rig_end, conn);
-}
+static rig_end *end_of(ew__conn *conn) { return ew__container_of(conn, rig_end, conn); }
 
-static rig_end *other_end(rig_end *end) {
-    return &end->pair->end[1 - end->side];
-}
+static rig_end *other_end(rig_end *end) { return &end->pair->end[1 - end->side]; }
 
 static void end_close(rig_end *end, ew_err why) {
     if (end->closing)
@@ -232,9 +224,7 @@ static void conn_send(ew__conn *conn) {
     end->dirty = true;
 }
 
-static void conn_read(ew__conn *conn, bool on) {
-    end_of(conn)->reading = on;
-}
+static void conn_read(ew__conn *conn, bool on) { end_of(conn)->reading = on; }
 
 static void conn_finish(ew__conn *conn) {
     rig_end *end = end_of(conn);
@@ -247,15 +237,12 @@ static void conn_finish(ew__conn *conn) {
         linger(end);
 }
 
-static void conn_abort(ew__conn *conn) {
-    end_close(end_of(conn), EW_OK);
-}
+static void conn_abort(ew__conn *conn) { end_close(end_of(conn), EW_OK); }
 
-static void conn_ready(ew__conn *conn) {
-    (void)conn;
-}
+static void conn_ready(ew__conn *conn) { (void)conn; }
 
-static const ew__conn_ops conn_ops = {.send = conn_send, .read = conn_read, .finish = conn_finish, .abort = conn_abort, .ready = conn_ready};
+static const ew__conn_ops conn_ops = {
+    .send = conn_send, .read = conn_read, .finish = conn_finish, .abort = conn_abort, .ready = conn_ready};
 
 /* ---- reading ---- */
 
@@ -405,26 +392,18 @@ static rig_pair *new_pair(rig *r, int raw) {
     return pair;
 }
 
-rig_pair *rig_connect(rig *r) {
-    return new_pair(r, -1);
-}
+rig_pair *rig_connect(rig *r) { return new_pair(r, -1); }
 
-rig_pair *rig_connect_raw(rig *r, int raw) {
-    return new_pair(r, raw);
-}
+rig_pair *rig_connect_raw(rig *r, int raw) { return new_pair(r, raw); }
 
-static int raw_of(const rig_pair *pair) {
-    return pair->end[RIG_SERVER].raw ? RIG_SERVER : RIG_CLIENT;
-}
+static int raw_of(const rig_pair *pair) { return pair->end[RIG_SERVER].raw ? RIG_SERVER : RIG_CLIENT; }
 
 void rig_say(rig_pair *pair, const void *bytes, size_t n) {
     if (n > 0 && !other_end(&pair->end[raw_of(pair)])->closing)
         pipe_add(&pair->pipe[raw_of(pair)], bytes, n);
 }
 
-void rig_say_eof(rig_pair *pair) {
-    pair->pipe[raw_of(pair)].eof = true;
-}
+void rig_say_eof(rig_pair *pair) { pair->pipe[raw_of(pair)].eof = true; }
 
 void rig_forget(rig_pair *pair, size_t n) {
     rig_end *end = &pair->end[raw_of(pair)];
@@ -442,13 +421,9 @@ void rig_cut(rig_pair *pair, int sender, rig_cut_kind kind) {
         end_close(&pair->end[1 - sender], EW_ECLOSED);
 }
 
-void rig_stall(rig_pair *pair, int side, bool on) {
-    pair->pipe[side].room = on ? 0 : pair->rig->pipe_room;
-}
+void rig_stall(rig_pair *pair, int side, bool on) { pair->pipe[side].room = on ? 0 : pair->rig->pipe_room; }
 
-void rig_close(rig_pair *pair, int side) {
-    end_close(&pair->end[side], EW_OK);
-}
+void rig_close(rig_pair *pair, int side) { end_close(&pair->end[side], EW_OK); }
 
 uint32_t rig_capacity(const rig_pair *pair) {
     const rig_end *end = &pair->end[RIG_CLIENT];
@@ -524,7 +499,8 @@ void rig_check_no_hang(rig *r) {
 static void check_call(const rig *r, const rig_call *rc) {
     unsigned expected = rc->released ? 0 : 1;
     if (rc->ended != expected || rc->after_end != 0 || rc->call)
-        fail_msg("%s: a caller was told %u ends (and %u events after it), not %u", r->wire->name, rc->ended, rc->after_end, expected);
+        fail_msg("%s: a caller was told %u ends (and %u events after it), not %u", r->wire->name, rc->ended,
+                 rc->after_end, expected);
 }
 
 static void free_call(rig_call *rc) {
@@ -582,5 +558,6 @@ void rig_finish(rig *r) {
     finish_side(r, RIG_CLIENT);
     finish_side(r, RIG_SERVER);
     if (ew__test_env_live_blocks(&r->env) != 0)
-        fail_msg("%s: %zu blocks (%zu bytes) of memory are left", r->wire->name, ew__test_env_live_blocks(&r->env), ew__test_env_live_bytes(&r->env));
+        fail_msg("%s: %zu blocks (%zu bytes) of memory are left", r->wire->name, ew__test_env_live_blocks(&r->env),
+                 ew__test_env_live_bytes(&r->env));
 }

@@ -1,7 +1,8 @@
 /*
- * tests/support/rig.h: a simulated world for wires: two homes (a client's and a server's) with one virtual clock, and connections between them that are
- * byte pipes in memory. It behaves as io/stream.c and endpoint/link.c do (sending is coalesced, drained, finish and lingering, stalls), but everything
- * is deterministic: what happens depends on the options only.
+ * tests/support/rig.h: a simulated world for wires: two homes (a client's and a server's) with one virtual clock, and
+ * connections between them that are byte pipes in memory. It behaves as io/stream.c and endpoint/link.c do (sending
+ * is coalesced, drained, finish and lingering, stalls), but everything is deterministic: what happens depends on the
+ * options only.
  *
  * What the rig itself needs it takes from the C library, so that a failing env fails only what is under test.
  * SPDX-License-Identifier: Apache-2.0
@@ -21,7 +22,10 @@ enum { RIG_CLIENT = 0, RIG_SERVER = 1 };
 /* In which pieces bytes arrive. */
 typedef enum rig_split { RIG_WHOLE, RIG_BYTES, RIG_RANDOM } rig_split;
 
-/* How a connection dies: both ends get an error; or the reading end sees an orderly end of input, the writing one an error. */
+/*
+ * How a connection dies: both ends get an error; or the reading end sees an orderly end of input, the writing one an
+ * error.
+ */
 typedef enum rig_cut_kind { RIG_RESET, RIG_EOF } rig_cut_kind;
 
 typedef struct rig_side {
@@ -54,11 +58,11 @@ typedef struct rig_end {
     ew_err why;
     ew__timer stall;
     uint64_t progress_at;
-    bool raw;            /* no wire: the test itself is this end */
-    bool saw_eof;        /* raw: the other end has closed, or closed its side */
-    char *got;           /* raw: bytes that arrived and were not yet dropped by the test */
+    bool raw;     /* no wire: the test itself is this end */
+    bool saw_eof; /* raw: the other end has closed, or closed its side */
+    char *got;    /* raw: bytes that arrived and were not yet dropped by the test */
     size_t got_len;
-    size_t peak_out;     /* most bytes that ever waited in conn.out */
+    size_t peak_out; /* most bytes that ever waited in conn.out */
     uint32_t n_drained;
 } rig_end;
 
@@ -88,7 +92,7 @@ struct rig_call {
     int side;
     uint32_t full_after;
     unsigned ended;
-    bool released; /* the caller let go: no end is told */
+    bool released;      /* the caller let go: no end is told */
     unsigned after_end; /* events that came after the end: always an error */
     ew_status status;
     ew_origin origin;
@@ -118,7 +122,7 @@ struct rig {
     uint64_t chance;
     size_t pipe_room;
     void (*on_connect)(rig *r); /* a connection was made; may be NULL */
-    bool strict; /* nothing was made to fail: scenarios check what came out, too */
+    bool strict;                /* nothing was made to fail: scenarios check what came out, too */
     rig_side side[2];
     rig_pair *pairs;
     rig_call *calls, **last_call;
@@ -132,7 +136,10 @@ struct rig {
 void rig_init(rig *r, const ew__wire *wire, const rig_options *options);
 /* A connection; under a failing env it may be closed at once. */
 rig_pair *rig_connect(rig *r);
-/* A connection whose end `raw` is the test itself: it says bytes (rig_say) and looks at what came (end[raw].got, rig_forget). */
+/*
+ * A connection whose end `raw` is the test itself: it says bytes (rig_say) and looks at what came (end[raw].got,
+ * rig_forget).
+ */
 rig_pair *rig_connect_raw(rig *r, int raw);
 void rig_say(rig_pair *pair, const void *bytes, size_t n);
 void rig_say_eof(rig_pair *pair);
@@ -148,11 +155,14 @@ void rig_stall(rig_pair *pair, int side, bool on);
 void rig_close(rig_pair *pair, int side);
 /* How many calls the client's end takes now. */
 uint32_t rig_capacity(const rig_pair *pair);
-/* Lets a minute pass with every hindrance gone: only calls that wait to be cancelled (/test/never, /test/hold) may still run then. */
+/*
+ * Lets a minute pass with every hindrance gone: only calls that wait to be cancelled (/test/never, /test/hold) may
+ * still run then.
+ */
 void rig_check_no_hang(rig *r);
 /*
- * Closes everything, lets ten minutes pass, then checks what must hold after every scenario: each caller was told one end and nothing after it,
- * no call lives, no timer is set, no connection is left, no memory either. Frees the rig.
+ * Closes everything, lets ten minutes pass, then checks what must hold after every scenario: each caller was told one
+ * end and nothing after it, no call lives, no timer is set, no connection is left, no memory either. Frees the rig.
  */
 void rig_finish(rig *r);
 uint64_t rig_dropped(rig *r, int side);
@@ -171,12 +181,14 @@ void rig_call_send_end(rig_call *rc);
 /* ---- test actions (rig_actions.c) ---- */
 
 /*
- * /test/echo: its input. /test/chunks {"n","size","every_ms"}: n chunks {"i":..,"pad":..}, waiting for room, then {"n":n}. /test/say [...]: each element
- * as a chunk, then the whole. /test/sum: adds up the input stream. /test/relay: each input chunk as a chunk, then their number. /test/lazy
- * {"after_ms"}: like sum, but looks at its input late. /test/sleep {"ms","out"}. /test/fail {"status","message","details","retry_after_ms"}.
- * /test/never: ends when cancelled. /test/stubborn {"ms"}: does not mind being cancelled. /test/twice: ends twice. /test/invalid: its result is
- * no JSON. /test/about: context, labels, trace, attempt. /test/flood {"size"}: chunks without waiting. /one/same, /two/same: one name.
- * /test/elsewhere {"room"}: asks for time or room from another thread. /test/hold: does nothing; its call is in rig->held.
+ * /test/echo: its input. /test/chunks {"n","size","every_ms"}: n chunks {"i":..,"pad":..}, waiting for room, then
+ * {"n":n}. /test/say [...]: each element as a chunk, then the whole. /test/sum: adds up the input stream.
+ * /test/relay: each input chunk as a chunk, then their number. /test/lazy {"after_ms"}: like sum, but looks at its
+ * input late. /test/sleep {"ms","out"}. /test/fail {"status","message","details","retry_after_ms"}. /test/never: ends
+ * when cancelled. /test/stubborn {"ms"}: does not mind being cancelled. /test/twice: ends twice. /test/invalid: its
+ * result is no JSON. /test/about: context, labels, trace, attempt. /test/flood {"size"}: chunks without waiting.
+ * /one/same, /two/same: one name. /test/elsewhere {"room"}: asks for time or room from another thread. /test/hold:
+ * does nothing; its call is in rig->held.
  */
 ew__actions *rig_actions(void); /* borrowed; made once per program */
 static inline rig *rig_of(const ew_call *call) { return ew__container_of(call->home, rig_side, home)->rig; }

@@ -1,5 +1,6 @@
 /*
- * tests/support/rig_actions.c: the actions of the rig's server. Each handles every error that it can meet, so that one that never ends is not their fault.
+ * tests/support/rig_actions.c: the actions of the rig's server. Each handles every error that it can meet, so that
+ * one that never ends is not their fault.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "support/rig.h"
@@ -86,7 +87,8 @@ static void ask_elsewhere(ew_call *call, void *arg) {
     (void)arg;
     opened(call);
     side->elsewhere = true;
-    ew_err err = ew_json_get_bool(ew_call_input(call), "/room", false) ? ew_call_on_room(call, end_sleep, NULL) : ew_call_after(call, 10, end_sleep, NULL);
+    ew_err err = ew_json_get_bool(ew_call_input(call), "/room", false) ? ew_call_on_room(call, end_sleep, NULL)
+                                                                       : ew_call_after(call, 10, end_sleep, NULL);
     if (err != EW_OK)
         fail_no_memory(call);
     side->elsewhere = false;
@@ -112,8 +114,9 @@ static void invalid(ew_call *call, void *arg) {
 static void about(ew_call *call, void *arg) {
     (void)arg;
     opened(call);
-    (void)ew_call_donef(call, "{\"context\":%j,\"labels\":%j,\"trace\":%q,\"wire\":%q,\"key\":%q}", ew_call_context(call), ew_call_labels(call),
-                        ew_call_trace_id(call), ew_call_wire(call), ew_call_key(call));
+    (void)ew_call_donef(call, "{\"context\":%j,\"labels\":%j,\"trace\":%q,\"wire\":%q,\"key\":%q}",
+                        ew_call_context(call), ew_call_labels(call), ew_call_trace_id(call), ew_call_wire(call),
+                        ew_call_key(call));
 }
 
 /* ---- chunks ---- */
@@ -170,7 +173,8 @@ static void start_producer(ew_call *call, int64_t n, bool wait) {
         fail_no_memory(call);
         return;
     }
-    *p = (struct producer){.n = n, .every_ms = ew_json_get_int(input, "/every_ms", 0), .size = size, .text = text, .wait = wait};
+    *p = (struct producer){
+        .n = n, .every_ms = ew_json_get_int(input, "/every_ms", 0), .size = size, .text = text, .wait = wait};
     (void)ew_call_on_cancel(call, on_cancel, NULL);
     produce(call, p);
 }
@@ -249,7 +253,8 @@ static void relay(ew_call *call, void *arg) {
 static void lazy(ew_call *call, void *arg) {
     (void)arg;
     struct counter *counter = new_counter(call, false);
-    if (counter && ew_call_after(call, (uint64_t)ew_json_get_int(ew_call_input(call), "/after_ms", 10), look_at_input, counter) != EW_OK)
+    if (counter && ew_call_after(call, (uint64_t)ew_json_get_int(ew_call_input(call), "/after_ms", 10), look_at_input,
+                                 counter) != EW_OK)
         fail_no_memory(call);
 }
 
@@ -259,10 +264,25 @@ static const struct {
     const char *key;
     ew_handler_fn fn;
 } table[] = {
-    {"/test/echo", echo},           {"/test/chunks", chunks}, {"/test/flood", flood},       {"/test/say", say},     {"/test/sum", sum},
-    {"/test/relay", relay},         {"/test/lazy", lazy},     {"/test/sleep", sleep_a_while}, {"/test/fail", fail_with}, {"/test/never", never},
-    {"/test/stubborn", stubborn},   {"/test/twice", twice},   {"/test/invalid", invalid},   {"/test/about", about}, {"/one/same", echo},
-    {"/two/same", echo},            {"/test/deep/er", echo},     {"/test/hold", hold},        {"/test/elsewhere", ask_elsewhere},
+    {"/test/echo", echo},
+    {"/test/chunks", chunks},
+    {"/test/flood", flood},
+    {"/test/say", say},
+    {"/test/sum", sum},
+    {"/test/relay", relay},
+    {"/test/lazy", lazy},
+    {"/test/sleep", sleep_a_while},
+    {"/test/fail", fail_with},
+    {"/test/never", never},
+    {"/test/stubborn", stubborn},
+    {"/test/twice", twice},
+    {"/test/invalid", invalid},
+    {"/test/about", about},
+    {"/one/same", echo},
+    {"/two/same", echo},
+    {"/test/deep/er", echo},
+    {"/test/hold", hold},
+    {"/test/elsewhere", ask_elsewhere},
 };
 
 static ew__registry registry;

@@ -1,5 +1,6 @@
 /*
- * tests/support/rig_call.c: callers of the rig: what api/request.c and endpoint/pool.c do for a program, with a record of everything that was told.
+ * tests/support/rig_call.c: callers of the rig: what api/request.c and endpoint/pool.c do for a program, with a
+ * record of everything that was told.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "support/rig.h"
@@ -113,7 +114,9 @@ rig_call *rig_open_from(rig_pair *pair, int side, const rig_request *request) {
     r->last_call = &rc->next;
     ew_call *call = ew__call_new(&r->side[side].home, &caller, rc);
     if (!call) { /* as api/request.c: the program is told at once */
-        ew__end end = {.status = EW_STATUS_RESOURCE_EXHAUSTED, .origin = EW_ORIGIN_LOCAL, .fault = {.message = EW_STR("out of memory")}};
+        ew__end end = {.status = EW_STATUS_RESOURCE_EXHAUSTED,
+                       .origin = EW_ORIGIN_LOCAL,
+                       .fault = {.message = EW_STR("out of memory")}};
         tell_end(rc, &end, ew__str(NULL, 0));
         return rc;
     }
@@ -123,9 +126,7 @@ rig_call *rig_open_from(rig_pair *pair, int side, const rig_request *request) {
     return rc;
 }
 
-rig_call *rig_open(rig_pair *pair, const rig_request *request) {
-    return rig_open_from(pair, RIG_CLIENT, request);
-}
+rig_call *rig_open(rig_pair *pair, const rig_request *request) { return rig_open_from(pair, RIG_CLIENT, request); }
 
 rig_call *rig_nth(const rig *r, size_t i) {
     rig_call *rc = r->calls;
@@ -157,9 +158,7 @@ void rig_call_room(rig_call *rc) {
         ew__call_room(rc->call);
 }
 
-ew_err rig_call_send(rig_call *rc, ew_str chunk) {
-    return rc->call ? ew__call_input(rc->call, chunk) : EW_EENDED;
-}
+ew_err rig_call_send(rig_call *rc, ew_str chunk) { return rc->call ? ew__call_input(rc->call, chunk) : EW_EENDED; }
 
 void rig_call_send_end(rig_call *rc) {
     if (rc->call)

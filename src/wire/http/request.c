@@ -178,7 +178,7 @@ static void on_post(ew__http_server *server, const ew__http_head *head, const fi
     ew__conn *conn = server->peer.conn;
     server->call = ew__call_new(conn->home, &ew__http_caller, server);
     if (!server->call) {
-        reject(server, 429, "too many calls are running");
+        reject(server, 429, "too many calls are running, or no memory is left for another");
         return;
     }
     server->call->wire = ew__wire_http.name;

@@ -25,7 +25,8 @@ static ew_err add(ew__registry *registry, const char *key, const ew_action_optio
 static void test_call_action__keys(void **state) {
     (void)state;
     static const char *const good[] = {"/a/b", "/flow/greet", "/flow/a/b/c", "/t/\xc3\xa4", "/a//b", "/t/x/"};
-    static const char *const bad[] = {"", "/", "//", "/a", "/a/", "//b", "a/b", "flow/greet", "/a b/c", "/a/b\n", "/a/\x7f", "/a/ "};
+    static const char *const bad[] = {"",    "/",          "//",     "/a",     "/a/",     "//b",
+                                      "a/b", "flow/greet", "/a b/c", "/a/b\n", "/a/\x7f", "/a/ "};
     ew__test_env t;
     ew__registry registry;
     ew__test_env_init(&t, 1);
@@ -130,12 +131,14 @@ static void test_call_action__listing(void **state) {
     ew__actions *none = ew__registry_get(&registry);
     assert_true(ew_str_eq(none->listing, EW_STR("{}")));
     ew__actions_unref(none);
-    ew_action_options options = {.description = "says \"hi\"\n", .input_schema = "{ \"type\" : \"object\" }", .metadata = "{\"a\":1}"};
+    ew_action_options options = {
+        .description = "says \"hi\"\n", .input_schema = "{ \"type\" : \"object\" }", .metadata = "{\"a\":1}"};
     assert_int_equal(add(&registry, "/flow/a/b", &options), EW_OK);
     assert_int_equal(add(&registry, "/flow/x", &(ew_action_options){.input_schema = "{"}), EW_ESYNTAX);
     assert_int_equal(add(&registry, "/flow/x", &(ew_action_options){.metadata = "[]"}), EW_ESYNTAX);
     ew__actions *actions = ew__registry_get(&registry);
-    const char *expected = "{\"/flow/a/b\":{\"key\":\"/flow/a/b\",\"name\":\"a/b\",\"actionType\":\"flow\",\"description\":\"says \\\"hi\\\"\\n\","
+    const char *expected = "{\"/flow/a/b\":{\"key\":\"/flow/a/b\",\"name\":\"a/"
+                           "b\",\"actionType\":\"flow\",\"description\":\"says \\\"hi\\\"\\n\","
                            "\"inputSchema\":{\"type\":\"object\"},\"metadata\":{\"a\":1}}}";
     assert_true(ew_str_eq(actions->listing, ew_str_from(expected)));
     ew__actions_unref(actions);
@@ -168,8 +171,9 @@ static void test_call_action__no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_call_action__keys),     cmocka_unit_test(test_call_action__key_length), cmocka_unit_test(test_call_action__find),
-        cmocka_unit_test(test_call_action__versions), cmocka_unit_test(test_call_action__listing),    cmocka_unit_test(test_call_action__no_memory),
+        cmocka_unit_test(test_call_action__keys),    cmocka_unit_test(test_call_action__key_length),
+        cmocka_unit_test(test_call_action__find),    cmocka_unit_test(test_call_action__versions),
+        cmocka_unit_test(test_call_action__listing), cmocka_unit_test(test_call_action__no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

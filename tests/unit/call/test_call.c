@@ -1,5 +1,6 @@
 /*
- * tests/unit/call/test_call.c: the state machine of a call: single rules, and random orders of events against a small model.
+ * tests/unit/call/test_call.c: the state machine of a call: single rules, and random orders of events against a small
+ * model.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/call/world.h"
@@ -43,9 +44,7 @@ static void on_end(ew_call *call, const ew__end *end) {
 
 static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end};
 
-static void on_open(ew_call *call) {
-    ((book *)call->callee_ud)->n_opens++;
-}
+static void on_open(ew_call *call) { ((book *)call->callee_ud)->n_opens++; }
 
 static ew_err on_input(ew_call *call, ew_str chunk) {
     (void)chunk;
@@ -53,9 +52,7 @@ static ew_err on_input(ew_call *call, ew_str chunk) {
     return EW_OK;
 }
 
-static void on_input_end(ew_call *call) {
-    ((book *)call->callee_ud)->n_input_ends++;
-}
+static void on_input_end(ew_call *call) { ((book *)call->callee_ud)->n_input_ends++; }
 
 static void on_cancel(ew_call *call, ew__cancel_why why) {
     book *b = call->callee_ud;
@@ -65,11 +62,10 @@ static void on_cancel(ew_call *call, ew__cancel_why why) {
         (void)ew_call_fail(call, EW_STATUS_CANCELLED, NULL);
 }
 
-static void on_room(ew_call *call) {
-    ((book *)call->callee_ud)->n_rooms++;
-}
+static void on_room(ew_call *call) { ((book *)call->callee_ud)->n_rooms++; }
 
-static const ew__callee_ops callee = {.open = on_open, .input = on_input, .input_end = on_input_end, .cancel = on_cancel, .room = on_room};
+static const ew__callee_ops callee = {
+    .open = on_open, .input = on_input, .input_end = on_input_end, .cancel = on_cancel, .room = on_room};
 
 static void open_book(world *w, book *b, uint64_t deadline_ms) {
     ew_call *call = ew__call_new(&w->home, &caller, b);
@@ -337,8 +333,9 @@ static void test_call_call__random_orders(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_call_call__done_once),   cmocka_unit_test(test_call_call__invalid_result), cmocka_unit_test(test_call_call__deadline),
-        cmocka_unit_test(test_call_call__lost_reader), cmocka_unit_test(test_call_call__too_many),       cmocka_unit_test(test_call_call__random_orders),
+        cmocka_unit_test(test_call_call__done_once), cmocka_unit_test(test_call_call__invalid_result),
+        cmocka_unit_test(test_call_call__deadline),  cmocka_unit_test(test_call_call__lost_reader),
+        cmocka_unit_test(test_call_call__too_many),  cmocka_unit_test(test_call_call__random_orders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

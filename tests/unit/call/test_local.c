@@ -23,9 +23,7 @@ static void on_end(ew_call *call, const ew__end *end) {
     ew__call_release(call);
 }
 
-static void on_input_room(ew_call *call) {
-    ((record *)call->caller_ud)->n_input_room++;
-}
+static void on_input_room(ew_call *call) { ((record *)call->caller_ud)->n_input_room++; }
 
 static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end, .input_room = on_input_room};
 
@@ -192,8 +190,9 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_call_local__after),          cmocka_unit_test(test_call_local__cancel),      cmocka_unit_test(test_call_local__room),
-        cmocka_unit_test(test_call_local__room_no_memory), cmocka_unit_test(test_call_local__early_input), cmocka_unit_test(test_call_local__input_never_read),
+        cmocka_unit_test(test_call_local__after),       cmocka_unit_test(test_call_local__cancel),
+        cmocka_unit_test(test_call_local__room),        cmocka_unit_test(test_call_local__room_no_memory),
+        cmocka_unit_test(test_call_local__early_input), cmocka_unit_test(test_call_local__input_never_read),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -46,7 +46,8 @@ static void test_call_trace__round(void **state) {
     ew__trace trace;
     char out[EW__TRACEPARENT_LEN];
     seeded(&rng);
-    assert_int_equal(ew__trace_continue(&trace, &rng, EW_STR("  00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\t")), EW_OK);
+    assert_int_equal(
+        ew__trace_continue(&trace, &rng, EW_STR("  00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\t")), EW_OK);
     assert_memory_equal(trace.trace_id, text + 3, 32);
     assert_memory_equal(trace.parent_id, text + 36, 16);
     assert_memory_not_equal(trace.span_id, trace.parent_id, 16);
@@ -141,7 +142,8 @@ static void test_call_trace__corpus(void **state) {
         }
         ew__trace trace;
         ew_err err = ew__trace_continue(&trace, &rng, ew_str_from(parent));
-        if ((err == EW_OK) != (strcmp(expected, "new") != 0) || (err == EW_OK && memcmp(trace.trace_id, expected, 32) != 0))
+        if ((err == EW_OK) != (strcmp(expected, "new") != 0) ||
+            (err == EW_OK && memcmp(trace.trace_id, expected, 32) != 0))
             fail_msg("row %zu: %s", c.n_row, parent);
         checked++;
         if (err == EW_OK && n_states == 1) {
@@ -158,8 +160,9 @@ static void test_call_trace__corpus(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_call_trace__new),        cmocka_unit_test(test_call_trace__round),  cmocka_unit_test(test_call_trace__damaged),
-        cmocka_unit_test(test_call_trace__tracestate), cmocka_unit_test(test_call_trace__corpus),
+        cmocka_unit_test(test_call_trace__new),     cmocka_unit_test(test_call_trace__round),
+        cmocka_unit_test(test_call_trace__damaged), cmocka_unit_test(test_call_trace__tracestate),
+        cmocka_unit_test(test_call_trace__corpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

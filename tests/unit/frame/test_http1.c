@@ -549,7 +549,8 @@ static void test_frame_http1__recognises_heads(void **state) {
     (void)state;
     static const char post[] = "POST /a?x=1 HTTP/1.1\r\nHost: h\r\nEmpty:\r\nContent-Length: 3\r\n\r\nabc";
     static const char get[] = "GET /b HTTP/1.1\r\nHost: h\r\n\r\n";
-    static const char longer[] = "POST /a?x=1 HTTP/1.1\r\nHost: h\r\nEmpty:\r\nContent-Length: 33\r\n\r\n123456789012345678901234567890123";
+    static const char longer[] =
+        "POST /a?x=1 HTTP/1.1\r\nHost: h\r\nEmpty:\r\nContent-Length: 33\r\n\r\n123456789012345678901234567890123";
     static const char *const row[] = {post, get, post, longer, get, post, longer};
     char all[1024] = "", expected[4096] = "";
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

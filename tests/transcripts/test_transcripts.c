@@ -1,0 +1,311 @@
+/*
+ * tests/transcripts/test_transcripts.c: replays the files of this folder. README.md describes them.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "support/rig.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+typedef struct text {
+    char bytes[64 * 1024];
+    size_t len;
+} text;
+
+typedef struct player {
+    const char *file;
+    unsigned line;
+    rig r;
+    rig_options options;
+    const ew__wire *wire;
+    int raw; /* whose part the file plays */
+    rig_pair *pair;
+    rig_call *rc;
+    size_t n_told; /* chunks that were looked at */
+    bool end_told;
+    text say, expect;
+} player;
+
+/* ---- texts ---- */
+
+static int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+
+/* The byte that an escape stands for; *at is moved to its last character. */
+static char unescape(const player *p, const char **at) {
+    switch (*++*at) {
+    case 'r':
+        return '\r';
+    case 'n':
+        return '\n';
+    case 't':
+        return '\t';
+    case '\\':
+        return '\\';
+    case 'x':
+        if (hex_digit((*at)[1]) >= 0 && hex_digit((*at)[2]) >= 0) {
+            *at += 2;
+            return (char)(hex_digit((*at)[-1]) * 16 + hex_digit((*at)[0]));
+        }
+        break;
+    default:
+        break;
+    }
+    fail_msg("%s:%u: bad escape", p->file, p->line);
+    return 0;
+}
+
+static void add_bytes(const player *p, text *t, const char *line, bool crlf) {
+    for (; *line; line++) {
+        assert_true(t->len + 3 < sizeof t->bytes);
+        t->bytes[t->len++] = *line == '\\' ? unescape(p, &line) : *line;
+    }
+    if (crlf) {
+        memcpy(t->bytes + t->len, "\r\n", 2);
+        t->len += 2;
+    }
+}
+
+/* Whether the bytes are what the pattern says; {*} is anything within a line. */
+static bool matches(const char *pattern, size_t n_pattern, const char *bytes, size_t n) {
+    while (n_pattern > 0) {
+        if (n_pattern >= 3 && memcmp(pattern, "{*}", 3) == 0) {
+            for (size_t skip_n = 0;; skip_n++) {
+                if (matches(pattern + 3, n_pattern - 3, bytes + skip_n, n - skip_n))
+                    return true;
+                if (skip_n == n || bytes[skip_n] == '\r' || bytes[skip_n] == '\n')
+                    return false;
+            }
+        }
+        if (n == 0 || *pattern != *bytes)
+            return false;
+        pattern++, n_pattern--, bytes++, n--;
+    }
+    return n == 0;
+}
+
+/* ---- acting ---- */
+
+static void start(player *p) {
+    if (p->pair)
+        return;
+    if (!p->wire)
+        fail_msg("%s:%u: no wire yet", p->file, p->line);
+    rig_init(&p->r, p->wire, &p->options);
+    p->pair = rig_connect_raw(&p->r, p->raw);
+}
+
+static void say_it(player *p) {
+    start(p);
+    rig_say(p->pair, p->say.bytes, p->say.len);
+    p->say.len = 0;
+    rig_run(&p->r);
+}
+
+/* Everything that came since the last time is what was expected. */
+static void compare(player *p) {
+    start(p);
+    rig_run(&p->r);
+    rig_end *end = &p->pair->end[p->raw];
+    if (!matches(p->expect.bytes, p->expect.len, end->got ? end->got : "", end->got_len))
+        fail_msg("%s:%u: expected\n%.*s\ngot\n%.*s", p->file, p->line, (int)p->expect.len, p->expect.bytes,
+                 (int)end->got_len, end->got ? end->got : "");
+    if (end->got_len)
+        rig_forget(p->pair, end->got_len);
+    p->expect.len = 0;
+}
+
+/* A line of bytes: "> text", ">| text", ">." */
+static void bytes_line(player *p, const char *line) {
+    bool from_client = line[0] == '>', ours = from_client == (p->raw == RIG_CLIENT);
+    if (ours && p->expect.len)
+        compare(p);
+    if (!ours && p->say.len)
+        say_it(p);
+    if (line[1] == '.') {
+        if (ours) {
+            say_it(p);
+            rig_say_eof(p->pair);
+            rig_run(&p->r);
+            return;
+        }
+        compare(p);
+        if (!p->pair->end[p->raw].saw_eof)
+            fail_msg("%s:%u: the connection is still open", p->file, p->line);
+        return;
+    }
+    bool bare = line[1] == '|';
+    const char *rest = line + (bare ? 2 : 1);
+    add_bytes(p, ours ? &p->say : &p->expect, *rest == ' ' ? rest + 1 : rest, !bare);
+}
+
+static void open_line(player *p, const char *line, bool stream) {
+    static char key[200];
+    static char input[1000];
+    size_t n = strcspn(line, " ");
+    (void)snprintf(key, sizeof key, "%.*s", (int)n, line);
+    (void)snprintf(input, sizeof input, "%s", line[n] ? line + n + 1 : "");
+    start(p);
+    p->rc = rig_open(
+        p->pair,
+        &(rig_request){.key = key, .input = ew_str_from(input), .stream = stream, .list = strcmp(key, "(list)") == 0});
+    p->n_told = 0;
+    p->end_told = false;
+    rig_run(&p->r);
+}
+
+static void check_told(player *p, const char *expected) {
+    char got[2000];
+    const rig_call *rc = p->rc;
+    if (p->n_told < rc->n_chunks) {
+        (void)snprintf(got, sizeof got, "chunk %s", rc->chunks[p->n_told++]);
+    } else if (rc->ended && !p->end_told && rc->status == EW_STATUS_OK) {
+        (void)snprintf(got, sizeof got, "done %s", rc->result);
+        p->end_told = true;
+    } else if (rc->ended && !p->end_told) {
+        (void)snprintf(got, sizeof got, "fail %s %s", ew_status_name(rc->status), rc->message);
+        p->end_told = true;
+    } else {
+        (void)snprintf(got, sizeof got, "nothing");
+    }
+    if (strcmp(got, expected) != 0)
+        fail_msg("%s:%u: the caller was told: %s", p->file, p->line, got);
+}
+
+static void event_line(player *p, const char *line) {
+    char got[100];
+    if (p->raw == RIG_SERVER) {
+        assert_non_null(p->rc);
+        check_told(p, line);
+        return;
+    }
+    if (strncmp(line, "opened", 6) == 0)
+        (void)snprintf(got, sizeof got, "opened %u", p->r.n_opened);
+    else
+        (void)snprintf(got, sizeof got, "cancelled %u", p->r.n_cancelled);
+    if (strcmp(got, line) != 0)
+        fail_msg("%s:%u: %s", p->file, p->line, got);
+}
+
+static void limit_line(player *p, const char *line) {
+    size_t n = strcspn(line, " ");
+    uint64_t value = 0;
+    assert_true(line[n] == ' ' && ew__u64_parse(ew_str_from(line + n + 1), &value));
+#define ONE(member, preset, what)                                                                                      \
+    if (strlen(#member) == n && memcmp(line, #member, n) == 0) {                                                       \
+        p->options.limits.member = value;                                                                              \
+        return;                                                                                                        \
+    }
+    EW_LIMITS_MAP(ONE)
+#undef ONE
+    fail_msg("%s:%u: no such limit", p->file, p->line);
+}
+
+static bool is(const char *line, const char *word, const char **rest) {
+    size_t n = strlen(word);
+    if (strncmp(line, word, n) != 0 || (line[n] != ' ' && line[n] != '\0'))
+        return false;
+    *rest = line[n] ? line + n + 1 : "";
+    return true;
+}
+
+/* A line that is no bytes: first everything that was said is said, and everything expected has come. */
+static void other_line(player *p, const char *line) {
+    const char *rest = NULL;
+    uint64_t ms = 0;
+    if (is(line, "wire", &rest)) {
+        p->wire = ew__wire_by_name(ew_str_from(rest));
+        return;
+    }
+    if (is(line, "role", &rest)) {
+        p->raw = strcmp(rest, "serve") == 0 ? RIG_CLIENT : RIG_SERVER;
+        return;
+    }
+    if (is(line, "limit", &rest)) {
+        limit_line(p, rest);
+        return;
+    }
+    if (p->say.len)
+        say_it(p);
+    compare(p);
+    if (is(line, "=", &rest))
+        event_line(p, rest);
+    else if (is(line, "call", &rest))
+        open_line(p, rest, false);
+    else if (is(line, "stream", &rest))
+        open_line(p, rest, true);
+    else if (is(line, "list", &rest))
+        open_line(p, "(list)", false);
+    else if (is(line, "cancel", &rest))
+        rig_call_cancel(p->rc);
+    else if (is(line, "wait", &rest) && ew__u64_parse(ew_str_from(rest), &ms))
+        rig_advance(&p->r, ms);
+    else
+        fail_msg("%s:%u: not understood", p->file, p->line);
+}
+
+static void play(const char *path, const char *file, rig_split split, uint64_t seed) {
+    char line[4000];
+    player *p = calloc(1, sizeof *p);
+    FILE *f = fopen(path, "r");
+    assert_true(p && f);
+    p->file = file;
+    p->options = (rig_options){.split = split, .seed = seed};
+    while (fgets(line, sizeof line, f)) {
+        p->line++;
+        line[strcspn(line, "\n")] = '\0';
+        if (line[0] == '#' || line[0] == '\0')
+            continue;
+        if (line[0] == '>' || line[0] == '<')
+            bytes_line(p, line);
+        else
+            other_line(p, line);
+    }
+    (void)fclose(f);
+    if (p->say.len)
+        say_it(p);
+    compare(p);
+    rig_finish(&p->r);
+    free(p);
+}
+
+static void play_all_ways(void **state) {
+    const char *name = *state;
+    char path[600];
+    (void)snprintf(path, sizeof path, EW_SOURCE_DIR "/tests/transcripts/%s", name);
+    play(path, name, RIG_WHOLE, 1);
+    play(path, name, RIG_BYTES, 2);
+    for (uint64_t seed = 3; seed < 10; seed++)
+        play(path, name, RIG_RANDOM, seed);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct CMUnitTest *)a)->name, ((const struct CMUnitTest *)b)->name);
+}
+
+int main(int argc, char **argv) {
+    static struct CMUnitTest tests[200];
+    static char names[200][64];
+    const char *only = argc > 1 ? argv[1] : "";
+    size_t n = 0;
+    DIR *dir = opendir(EW_SOURCE_DIR "/tests/transcripts");
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL && n < 200;) {
+        size_t len = strlen(entry->d_name);
+        if (len < 12 || len >= sizeof names[0] || strcmp(entry->d_name + len - 11, ".transcript") != 0 ||
+            !strstr(entry->d_name, only))
+            continue;
+        memcpy(names[n], entry->d_name, len + 1);
+        tests[n] = (struct CMUnitTest){.name = names[n], .test_func = play_all_ways, .initial_state = names[n]};
+        n++;
+    }
+    if (dir)
+        (void)closedir(dir);
+    if (n == 0)
+        return 1;
+    qsort(tests, n, sizeof *tests, by_name);
+    return _cmocka_run_group_tests("transcripts", tests, n, NULL, NULL);
+}
