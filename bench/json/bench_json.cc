@@ -107,15 +107,14 @@ void must(bool holds) {
     }
 }
 
-/* Three members and one of the second level, as every wire reads them from each message. */
+/* Three members, as every wire reads them from each message. */
 void find_members(const ew__json_doc &doc) {
     bool repeated = false;
     ew_str method = ew__json_find(&doc, EW_STR("method"), &repeated);
     ew_str params = ew__json_find(&doc, EW_STR("params"), &repeated);
     ew_str id = ew__json_find(&doc, EW_STR("id"), &repeated);
-    ew_str input = ew__json_find_under(&doc, params, EW_STR("input"), &repeated);
-    must(method.len > 0 && id.len > 0 && input.len > 0);
-    sink = sink + method.len + id.len + input.len;
+    must(method.len > 0 && params.len > 0 && id.len > 0);
+    sink = sink + method.len + params.len + id.len;
 }
 
 struct candidate {

@@ -172,13 +172,15 @@ uint64_t ew__timers_next(const ew__timers *timers) {
     return next;
 }
 
-void ew__timers_run(ew__timers *timers, uint64_t now) {
+void ew__timers_run(ew__timers *timers, uint64_t now) { ew__timers_run_some(timers, now, UINT32_MAX); }
+
+void ew__timers_run_some(ew__timers *timers, uint64_t now, uint32_t max) {
     if (timers->running) {
         return;
     }
     timers->running = true;
     timers->run_now = now;
-    while (timers->n > 0 && timers->heap[0]->at <= now) {
+    for (; max > 0 && timers->n > 0 && timers->heap[0]->at <= now; max--) {
         ew__timer *timer = timers->heap[0];
         ew__timer_stop(timers, timer);
         timer->fn(timer, now);

@@ -47,5 +47,7 @@ uint64_t ew__timers_next(const ew__timers *timers); /* when the earliest is due,
  * no longer set when it runs); a run inside a run does nothing.
  */
 void ew__timers_run(ew__timers *timers, uint64_t now);
+/* The same for at most max of them; the others stay due. */
+void ew__timers_run_some(ew__timers *timers, uint64_t now, uint32_t max);
 
 #endif

@@ -177,7 +177,7 @@ static void start(ew_call *call, const ew__callee_ops *callee, void *ud) {
     ew__home *home = call->home;
     call->callee = callee;
     call->callee_ud = ud;
-    call->caller_open = call->callee_open = call->opened = true;
+    call->caller_open = call->callee_open = true;
     call->opened_at = home->now;
     ew_call_ref(call); /* the callee's */
     count_live(home, 1);

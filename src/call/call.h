@@ -71,8 +71,7 @@ struct ew_call {
     atomic_bool full; /* the last chunk met a reader that is behind */
     bool caller_open; /* the caller wants to be told the end */
     bool callee_open; /* the callee owes an end */
-    bool opened;
-    uint8_t kind; /* ew__call_kind */
+    uint8_t kind;     /* ew__call_kind */
     bool wants_chunks;
     bool has_input;
     bool input_ended;

@@ -5,6 +5,12 @@
 #include "io/loop.h"
 #include "io/stream.h"
 
+/*
+ * A producer that has room again goes on by a timer: a thousand busy streams must not keep a new request waiting until
+ * each of them has had its turn.
+ */
+#define TIMERS_PER_TURN 64
+
 /* ---- the home's table ---- */
 
 static bool loop_here(const ew__home *home) {
@@ -66,7 +72,7 @@ static void on_idle(uv_idle_t *idle) { (void)idle; /* its being active keeps the
 static void after_wait(uv_check_t *check) {
     ew__loop *loop = check->data;
     ew__home_read_clock(&loop->home);
-    ew__timers_run(&loop->home.timers, loop->home.now);
+    ew__timers_run_some(&loop->home.timers, loop->home.now, TIMERS_PER_TURN);
     flush_dirty(loop);
 }
 

@@ -78,6 +78,26 @@ static void expect_ran(scene *s, const int *ids, int n) {
 
 #define EXPECT_RAN(s, ...) expect_ran(s, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
 
+static void test_base_timer__runs_some(void **state) {
+    (void)state;
+    scene s;
+    begin(&s);
+    for (int i = 0; i < 5; i++) {
+        set(&s, i, 10);
+    }
+    ew__timers_run_some(&s.timers, 10, 0);
+    assert_int_equal(s.n_ran, 0);
+    ew__timers_run_some(&s.timers, 10, 2);
+    EXPECT_RAN(&s, 0, 1);
+    set(&s, 0, 10); /* goes behind those that still wait */
+    assert_int_equal(ew__timers_next(&s.timers), 10);
+    ew__timers_run_some(&s.timers, 10, 3);
+    EXPECT_RAN(&s, 2, 3, 4);
+    ew__timers_run_some(&s.timers, 10, 3);
+    EXPECT_RAN(&s, 0);
+    end(&s);
+}
+
 static void test_base_timer__runs_in_order(void **state) {
     (void)state;
     scene s;
@@ -460,6 +480,7 @@ static void test_base_timer__random_operations_against_a_model(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_base_timer__runs_some),
         cmocka_unit_test(test_base_timer__runs_in_order),
         cmocka_unit_test(test_base_timer__same_time_in_order_of_setting),
         cmocka_unit_test(test_base_timer__moves_and_stops),
