@@ -106,7 +106,7 @@ static ew_err grow_body(ew__http_server *server, size_t need) {
 
 static void collect(ew__http_server *server, ew_str piece) {
     ew__buf *body = &server->body;
-    if (piece.ptr == body->ptr + body->len && body->cap - body->len >= piece.len) {
+    if (body->ptr && piece.ptr == body->ptr + body->len && body->cap - body->len >= piece.len) {
         body->len += piece.len; /* it was read straight into its place */
     } else {
         ew_err err = body->cap - body->len >= piece.len ? EW_OK : grow_body(server, piece.len);
