@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app.h"
-#include <signal.h>
+#include "base/thread.h"
 #include <stdio.h>
 
 #define DEFAULT_LISTENER "127.0.0.1:3400"
@@ -213,15 +213,9 @@ static void *thread_main(void *arg) {
     return NULL;
 }
 
-/* Signals are the host's business: no thread of ours takes them. */
 static ew_err start_thread(ew__app_loop *loop) {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int err = pthread_create(&loop->thread, NULL, thread_main, loop);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    loop->has_thread = err == 0;
-    return err == 0 ? EW_OK : EW_EIO;
+    loop->has_thread = ew__thread_start(&loop->thread, thread_main, loop);
+    return loop->has_thread ? EW_OK : EW_EIO;
 }
 
 /* Undoes a start that failed before any thread ran: the handles are closed by running each loop once more. */

@@ -3,21 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/client.h"
-#include <signal.h>
+#include "base/thread.h"
 
 static void *thread_main(void *arg) {
     ew_client *client = arg;
     ew__loop_run(&client->loop);
     return NULL;
-}
-
-static ew_err start_thread(ew_client *client) {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int err = pthread_create(&client->thread, NULL, thread_main, client);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return err == 0 ? EW_OK : EW_EIO;
 }
 
 static void on_loop_closed(ew__loop *loop, void *ud) {
@@ -64,9 +55,9 @@ ew_err ew_client_new(const char *target, const ew_client_options *options, ew_cl
     client->pool.ud = client;
     if (client->host) {
         ew__loop_adopt_thread(&client->loop);
-    } else if ((err = start_thread(client)) != EW_OK) {
+    } else if (!ew__thread_start(&client->thread, thread_main, client)) {
         close_and_discard(client);
-        return err;
+        return EW_EIO;
     }
     *ret_client = client;
     return EW_OK;

@@ -6,9 +6,9 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/client.h"
+#include "base/thread.h"
 #include "json/json.h"
 #include <errno.h>
-#include <time.h>
 
 /* ---- memory ---- */
 
@@ -36,16 +36,12 @@ static ew_err new_request(ew_client *client, ew__call_kind kind, const ew_reques
     ew_request *request = ew__zalloc(client->env, sizeof *request);
     if (!request)
         return EW_ENOMEM;
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     atomic_init(&request->refs, 1);
     request->client = client;
     request->kind = kind;
     ew__arena_init(&request->arena, client->env, NULL, 0);
     pthread_mutex_init(&request->lock, NULL);
-    pthread_cond_init(&request->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    ew__cond_init(&request->changed);
     if (copy_options(request, options) != EW_OK) {
         unref(request);
         return EW_ENOMEM;
@@ -201,20 +197,8 @@ ew_err ew_client_list(ew_client *client, const ew_request_options *options, ew_r
     return start(client, EW__CALL_LIST, &list, ret_request);
 }
 
-static struct timespec in_ms(uint64_t ms) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at); /* allow-banned: a condition's clock */
-    at.tv_sec += (time_t)(ms / 1000);
-    at.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
-}
-
 ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end) {
-    struct timespec until = in_ms(ms);
+    struct timespec until = ew__cond_until(ms);
     int err = 0;
     pthread_mutex_lock(&request->lock);
     if (!request->ended && ew__home_here(&request->client->loop.home)) { /* it would wait for itself */

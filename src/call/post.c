@@ -158,18 +158,25 @@ static ew_err format_payload(ew_call *call, char *stack, size_t size, ew__buf *h
     return err;
 }
 
-ew_err ew_call_chunkf(ew_call *call, const char *format, ...) {
+/* Formats and sends. EW_EINVAL (a bad format) and EW_ENOMEM mean that nothing was sent. */
+static ew_err send_formatted(ew_call *call, ew_err (*send)(ew_call *call, ew_str json), const char *format,
+                             va_list args) {
     char stack[512];
     ew__buf heap = {0};
     ew_str json = {0};
-    va_list args;
-    va_start(args, format);
     ew_err err = format_payload(call, stack, sizeof stack, &heap, format, args, &json);
-    va_end(args);
     if (err == EW_OK)
-        err = ew_call_chunk(call, json);
+        err = send(call, json);
     if (heap.env)
         ew__buf_done(&heap);
+    return err;
+}
+
+ew_err ew_call_chunkf(ew_call *call, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    ew_err err = send_formatted(call, ew_call_chunk, format, args);
+    va_end(args);
     return err;
 }
 
@@ -197,19 +204,14 @@ ew_err ew_call_done(ew_call *call, ew_str json) {
 }
 
 ew_err ew_call_donef(ew_call *call, const char *format, ...) {
-    char stack[512];
-    ew__buf heap = {0};
-    ew_str json = {0};
     va_list args;
     va_start(args, format);
-    ew_err err = format_payload(call, stack, sizeof stack, &heap, format, args, &json);
+    ew_err err = send_formatted(call, ew_call_done, format, args);
     va_end(args);
-    if (err == EW_OK)
-        err = ew_call_done(call, json);
-    else
-        (void)fail_internal(call, err == EW_EINVAL ? EW_STR("the action's result has a bad format") : OUT_OF_MEMORY);
-    if (heap.env)
-        ew__buf_done(&heap);
+    if (err == EW_EINVAL)
+        (void)fail_internal(call, EW_STR("the action's result has a bad format"));
+    else if (err == EW_ENOMEM)
+        (void)fail_internal(call, OUT_OF_MEMORY);
     return err;
 }
 

@@ -7,9 +7,9 @@
  * other.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/thread.h"
 #include "call/call.h"
 #include <errno.h>
-#include <time.h>
 
 struct ew__call_sync {
     pthread_mutex_t lock;
@@ -20,12 +20,8 @@ static struct ew__call_sync *new_sync(const ew_env *env) {
     struct ew__call_sync *sync = ew__alloc(env, sizeof *sync);
     if (!sync)
         return NULL;
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&sync->lock, NULL);
-    pthread_cond_init(&sync->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    ew__cond_init(&sync->changed);
     return sync;
 }
 
@@ -63,20 +59,6 @@ void ew__call_wake_waiters(ew_call *call) {
     pthread_mutex_unlock(&sync->lock);
 }
 
-static struct timespec in_ms(uint64_t ms) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);                    /* allow-banned: a condition's clock */
-    const uint64_t year = (uint64_t)366 * 24 * 3600 * 1000; /* longer waits would overflow time_t somewhere */
-    ms = ms < year ? ms : year;
-    at.tv_sec += (time_t)(ms / 1000);
-    at.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
-}
-
 static bool has_room(const ew_call *call) {
     return !atomic_load(&call->full) && atomic_load(&call->posted) <= call->home->limits->out_low_bytes;
 }
@@ -88,7 +70,7 @@ static ew_err wait_for(ew_call *call, uint64_t ms, bool room) {
     struct ew__call_sync *sync = get_sync(call);
     if (!sync)
         return EW_ENOMEM;
-    struct timespec until = in_ms(ms);
+    struct timespec until = ew__cond_until(ms);
     ew_err err = EW_OK;
     pthread_mutex_lock(&sync->lock);
     for (;;) {

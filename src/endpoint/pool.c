@@ -95,12 +95,7 @@ static void on_link_ready(ew__link *link) {
 static void on_link_closed(ew__link *link, ew_err why) {
     ew__pool *pool = link->owner_ud;
     (void)why;
-    if (link->prev)
-        link->prev->next = link->next;
-    else
-        pool->links = link->next;
-    if (link->next)
-        link->next->prev = link->prev;
+    EW__LIST_REMOVE(pool->links, link);
     pool->n_links--;
     if (!pool->closing)
         serve_queue(pool);
@@ -110,10 +105,7 @@ static void on_link_closed(ew__link *link, ew_err why) {
 static const ew__link_owner owner = {.ready = on_link_ready, .closed = on_link_closed};
 
 static void adopt(ew__pool *pool, ew__link *link) {
-    link->next = pool->links;
-    if (link->next)
-        link->next->prev = link;
-    pool->links = link;
+    EW__LIST_ADD(pool->links, link);
     pool->n_links++;
     ew__count(&pool->traffic.dialled, 1);
     ew__link_start(link, pool->loop, pool->wire, EW__CALL);
@@ -122,12 +114,7 @@ static void adopt(ew__pool *pool, ew__link *link) {
 
 static void forget_dial(struct ew__pool_dial *entry) {
     ew__pool *pool = entry->pool;
-    if (entry->prev)
-        entry->prev->next = entry->next;
-    else
-        pool->dials = entry->next;
-    if (entry->next)
-        entry->next->prev = entry->prev;
+    EW__LIST_REMOVE(pool->dials, entry);
     pool->n_dialling--;
     ew__free(pool->loop->home.env, entry, sizeof *entry);
 }
@@ -170,10 +157,7 @@ static ew_err dial(ew__pool *pool) {
         ew__free(loop->home.env, entry, sizeof *entry);
         return err;
     }
-    entry->next = pool->dials;
-    if (entry->next)
-        entry->next->prev = entry;
-    pool->dials = entry;
+    EW__LIST_ADD(pool->dials, entry);
     pool->n_dialling++;
     return EW_OK;
 }

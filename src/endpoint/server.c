@@ -28,12 +28,7 @@ static void check_closed(ew__server *server) {
 static void on_link_closed(ew__link *link, ew_err why) {
     ew__server *server = link->owner_ud;
     (void)why;
-    if (link->prev)
-        link->prev->next = link->next;
-    else
-        server->links = link->next;
-    if (link->next)
-        link->next->prev = link->prev;
+    EW__LIST_REMOVE(server->links, link);
     server->n_links--;
     atomic_fetch_sub_explicit(server->connections, 1, memory_order_relaxed);
     check_closed(server);
@@ -61,10 +56,7 @@ static void close_doors(ew__server *server) {
 /* ---- connections ---- */
 
 static void add_link(ew__server *server, ew__link *link) {
-    link->next = server->links;
-    if (link->next)
-        link->next->prev = link;
-    server->links = link;
+    EW__LIST_ADD(server->links, link);
     server->n_links++;
     ew__count(&server->traffic.accepted, 1);
 }

@@ -3,9 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "handler/workers.h"
+#include "base/thread.h"
 #include <errno.h>
-#include <signal.h>
-#include <time.h>
 
 struct job {
     struct job *next;
@@ -63,15 +62,9 @@ static void *thread_main(void *arg) {
     return NULL;
 }
 
-/* Signals are the host's business: no thread of ours takes them. */
 static bool start_thread(ew__workers *workers) {
-    sigset_t all, old;
     pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int err = pthread_create(&thread, NULL, thread_main, workers);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (err != 0)
+    if (!ew__thread_start(&thread, thread_main, workers))
         return false;
     pthread_detach(thread);
     return true;
@@ -121,29 +114,18 @@ ew__workers *ew__workers_new(const ew_env *env, const ew_limits *limits) {
     ew__workers *workers = ew__zalloc(env, sizeof *workers);
     if (!workers)
         return NULL;
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     workers->env = env;
     workers->callee = ew__local_callee;
     workers->callee.open = on_open;
     workers->limits = limits;
     pthread_mutex_init(&workers->lock, NULL);
-    pthread_cond_init(&workers->work, &attr);
-    pthread_cond_init(&workers->stopped, &attr);
-    pthread_condattr_destroy(&attr);
+    ew__cond_init(&workers->work);
+    ew__cond_init(&workers->stopped);
     return workers;
 }
 
 bool ew__workers_free(ew__workers *workers, uint64_t ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until); /* allow-banned: a condition's clock */
-    until.tv_sec += (time_t)(ms / 1000);
-    until.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    struct timespec until = ew__cond_until(ms);
     pthread_mutex_lock(&workers->lock);
     workers->stopping = true;
     pthread_cond_broadcast(&workers->work);
