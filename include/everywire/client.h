@@ -102,8 +102,8 @@ EW_API ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end)
 EW_API void ew_request_cancel(ew_request *request);
 
 /*
- * Sends one input chunk. EW_OK, EW_FULL (taken; wait a little), EW_ESYNTAX, EW_EUNSUPPORTED, EW_EENDED, EW_ENOMEM.
- * Any thread.
+ * Sends one input chunk. EW_OK, EW_FULL (taken; wait a little), EW_ELIMIT (not taken: a sender that never waits),
+ * EW_ESYNTAX, EW_EUNSUPPORTED, EW_EENDED, EW_ENOMEM. Any thread.
  */
 EW_API ew_err ew_request_send(ew_request *request, ew_str json);
 

@@ -279,7 +279,9 @@ static ew_err post_piece(ew_request *request, ew_str json, bool end) {
         memcpy(piece->bytes, json.ptr, json.len);
     pthread_mutex_lock(&request->lock);
     if (request->ended) {
-        err = EW_EENDED;
+        err = EW_EENDED; /* and the client may be gone */
+    } else if (atomic_load(&request->sending) + json.len > request->client->limits.out_max_bytes) {
+        err = EW_ELIMIT; /* a sender that did not wait when it was told to */
     } else {
         atomic_fetch_add(&request->refs, 1);
         size_t sending = atomic_fetch_add(&request->sending, json.len) + json.len;
@@ -287,7 +289,7 @@ static ew_err post_piece(ew_request *request, ew_str json, bool end) {
         err = sending > request->client->limits.in_queue_bytes ? EW_FULL : EW_OK;
     }
     pthread_mutex_unlock(&request->lock);
-    if (err == EW_EENDED)
+    if (err < 0)
         ew__free(request->arena.env, piece, sizeof *piece + json.len);
     return err;
 }

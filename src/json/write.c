@@ -5,6 +5,7 @@
  */
 #include "json/sink.h"
 #include "json/text.h"
+#include <limits.h>
 
 void ew__json_put(ew__json_sink *sink, const char *bytes, size_t n) {
     if (sink->buf != NULL) {
@@ -84,16 +85,34 @@ static size_t token_run(const char *at, const char *end) {
     return (size_t)(at - start);
 }
 
+/* The next run of bytes without white space between tokens, from *at on; empty at the end. */
+static ew_str next_run(const char **at, const char *end) {
+    const char *start = ew__json_space(*at, end), *p = start;
+    while (p < end && !ew__json_is_space(*p)) {
+        p = *p == '"' ? ew__json_skip_string(p, end) : p + token_run(p, end);
+    }
+    *at = p;
+    return ew__str(start, (size_t)(p - start));
+}
+
 ew_err ew__json_minify(ew__buf *out, ew_str json) {
     const char *at = json.ptr, *end = ew__json_end(json);
-    while ((at = ew__json_space(at, end)) < end) {
-        const char *start = at;
-        while (at < end && !ew__json_is_space(*at)) {
-            at = *at == '"' ? ew__json_skip_string(at, end) : at + token_run(at, end);
-        }
-        ew__buf_add(out, start, (size_t)(at - start));
+    for (ew_str run; (run = next_run(&at, end)).len > 0;) {
+        ew__buf_add(out, run.ptr, run.len);
     }
     return out->err;
+}
+
+int ew_json_minify(ew_str json, char *buf, size_t capacity) {
+    const char *at = json.ptr, *end = ew__json_end(json);
+    size_t len = 0;
+    for (ew_str run; (run = next_run(&at, end)).len > 0; len += run.len) {
+        if (run.len > capacity - len || run.len > (size_t)INT_MAX - len) {
+            return EW_ELIMIT;
+        }
+        memmove(buf + len, run.ptr, run.len); /* buf may be the text itself */
+    }
+    return (int)len;
 }
 
 bool ew__json_has_newline(ew_str json) {
