@@ -62,8 +62,10 @@ EW_API ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler,
                             const ew_action_options *options);
 
 /*
- * Adds a listener: "[WIRE=]HOST:PORT", for example "127.0.0.1:3400" (every wire on one port) or "http=127.0.0.1:0"
- * (that wire only; port 0 picks a free one). Before the start. EW_OK; EW_EINVAL: not an address, or an unknown wire;
+ * Adds a listener: "[WIRE=]ADDRESS", for example "127.0.0.1:3400" (every wire on one port), "http=127.0.0.1:0" (that
+ * wire only; port 0 picks a free one), "unix:/run/x.sock" (a socket file for this user only, mode 0600), or
+ * "jsonrpc=stdio" (whoever started this program, on standard input and output; an app that listens there only stops
+ * when standard input ends). Before the start. EW_OK; EW_EINVAL: not an address, or an unknown wire;
  * EW_EACCESS: not loopback and not allowed. ew_app_error tells more.
  */
 EW_API ew_err ew_app_listen(ew_app *app, const char *address);

@@ -4,11 +4,15 @@
  * A client has a target, such as "http://127.0.0.1:3400", and a pool of connections to it that are made when needed.
  * By default it has a loop thread of its own; callbacks run there and must not block.
  *
+ * Targets: "http://HOST:PORT[/BASE]"; "jsonrpc://HOST:PORT", "jsonrpc+unix:PATH", "jsonrpc+stdio:" (a program that the
+ * client starts, see `command`). "?framing=lsp" behind a jsonrpc target: write Content-Length headers instead of lines.
+ *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EVERYWIRE_CLIENT_H
 #define EVERYWIRE_CLIENT_H
 
+#include <everywire/call.h>
 #include <everywire/env.h>
 #include <everywire/json.h>
 #include <everywire/limits.h>
@@ -21,12 +25,23 @@ extern "C" {
 typedef struct ew_client ew_client;
 typedef struct ew_request ew_request;
 struct uv_loop_s;
+struct ew_app;
 
 /* Everything is optional; zero means the default. */
 typedef struct ew_client_options {
     const ew_env *env;      /* borrowed for the life of the client; NULL: ew_env_default */
     ew_limits limits;       /* members that are zero take their default */
     struct uv_loop_s *loop; /* run on this libuv loop of the host, on its thread, instead of an own thread; borrowed */
+    /*
+     * For "jsonrpc+stdio:": the program and its arguments, NULL-ended; copied; no shell. It is started with the first
+     * call, its standard error goes to the env's log, and it ends with the client.
+     */
+    const char *const *command;
+    /*
+     * What the peer may call on the same connection, where the wire has both roles: the actions that this app has now.
+     * The app must outlive the client; it need not be started.
+     */
+    struct ew_app *actions;
 } ew_client_options;
 
 /* Whose fault an ending is. */
@@ -58,17 +73,20 @@ typedef struct ew_request_options {
     uint64_t timeout_ms; /* our deadline, sent along where the wire can; 0: none */
     bool stream;         /* ask for chunks */
     bool input_stream;   /* ew_request_send and ew_request_send_end follow */
+    bool notify;         /* want no answer, where the wire can say so: ends OK with null once it is on its way */
+    ew_str id;           /* jsonrpc: the id to use, a string; empty: one of ours. It must not be in use */
     /*
      * Callbacks, on the loop thread; each may be NULL. Chunk slices are valid during the callback. on_end comes
      * exactly once.
      */
     void (*on_chunk)(ew_request *request, ew_str chunk, void *ud);
     void (*on_end)(ew_request *request, const ew_end *end, void *ud);
+    void (*on_room)(ew_request *request, void *ud); /* input may flow again, after ew_request_send said EW_FULL */
     void *ud;
 } ew_request_options;
 
 /*
- * A client for "http://HOST:PORT". options may be NULL. Nothing is connected yet. EW_OK; EW_EINVAL: not a target,
+ * A client for a target. options may be NULL. Nothing is connected yet. EW_OK; EW_EINVAL: not a target,
  * EW_EUNSUPPORTED: no such wire in this build (ret_problem, if not NULL, gets a constant line for people); EW_ENOMEM;
  * EW_EIO.
  */
@@ -87,6 +105,15 @@ EW_API ew_client *ew_client_free(ew_client *client);
 EW_API ew_err ew_client_call(ew_client *client, const ew_request_options *options, ew_request **ret_request);
 
 /*
+ * Calls whoever made `call`, on the connection that it came on: an agent that asks its client for leave, a server that
+ * sends a notification (notify) while it works. Only while `call` has not ended; the new call may outlive it. On the
+ * loop thread it leaves at once, in order with the handler's chunks and end, and callbacks may come before this returns.
+ * Callbacks, errors and *ret_request as in ew_client_call; EW_EUNSUPPORTED: the wire has one role only (http). Any
+ * thread.
+ */
+EW_API ew_err ew_call_back(ew_call *call, const ew_request_options *options, ew_request **ret_request);
+
+/*
  * Asks the peer for its actions: the result is one JSON object, key to descriptor. Callbacks, options and errors as
  * in ew_client_call (only timeout_ms, on_end and ud are read). A peer that cannot list ends with UNIMPLEMENTED.
  */
@@ -102,10 +129,16 @@ EW_API ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end)
 EW_API void ew_request_cancel(ew_request *request);
 
 /*
- * Sends one input chunk. EW_OK, EW_FULL (taken; wait a little), EW_ELIMIT (not taken: a sender that never waits),
- * EW_ESYNTAX, EW_EUNSUPPORTED, EW_EENDED, EW_ENOMEM. Any thread.
+ * Sends one input chunk. EW_OK; EW_FULL: taken, wait for on_room or ew_request_wait_room before the next; EW_ELIMIT (not
+ * taken: a sender that never waits), EW_ESYNTAX, EW_EUNSUPPORTED, EW_EENDED, EW_ENOMEM. Any thread.
  */
 EW_API ew_err ew_request_send(ew_request *request, ew_str json);
+
+/*
+ * Waits until there is room for input, at most that many milliseconds (0: for ever). EW_OK, EW_ETIMEOUT, EW_EENDED,
+ * EW_EUNSUPPORTED on the loop thread.
+ */
+EW_API ew_err ew_request_wait_room(ew_request *request, uint64_t ms);
 
 /* Ends the input stream. EW_OK, EW_EUNSUPPORTED, EW_EENDED. Any thread. */
 EW_API ew_err ew_request_send_end(ew_request *request);

@@ -32,8 +32,10 @@ extern "C" {
     X(in_queue_bytes, 1024 * 1024, "bytes of input chunks not yet read by a handler; the sender waits beyond")         \
     X(in_queue_items, 64, "input chunks not yet read by a handler; the sender waits beyond")                           \
     X(pipeline_bytes, 64 * 1024, "bytes read ahead on a connection while its call runs; reading stops beyond")         \
+    X(stream_idle_ms, 30 * 1000, "milliseconds a stream may be silent before its end; its call fails beyond")          \
+    X(batch_items, 1000, "messages in one JSON-RPC batch; the batch is refused beyond")                                \
     X(connections, 16000, "connections of all listeners; refused beyond")                                              \
-    X(calls_per_connection, 1024, "calls in flight on one connection, where a wire carries several (http: one)")       \
+    X(calls_per_connection, 4096, "calls in flight on one connection, where a wire carries several (http: one)")       \
     X(calls, 100000, "calls in flight in all; RESOURCE_EXHAUSTED beyond")                                              \
     X(worker_threads, 8, "threads for handlers that may block")                                                        \
     X(worker_queue, 1024, "calls waiting for such a thread; RESOURCE_EXHAUSTED beyond")                                \

@@ -186,7 +186,12 @@ ew_err ew_app_listen(ew_app *app, const char *address) {
     }
     ew__app_listener *listener = &app->listeners[app->n_listeners];
     if (ew__address_parse(address, &listener->address) != EW_OK) {
-        set_error(app, "%.100s is no address: want HOST:PORT with a numeric host or localhost", address);
+        set_error(app, "%.100s is no address: want HOST:PORT with a numeric host or localhost, unix:PATH or stdio",
+                  address);
+        return EW_EINVAL;
+    }
+    if (listener->address.kind == EW__ADDR_STDIO && !(wire && wire->caps & EW__CAN_STDIO)) {
+        set_error(app, "standard input and output carry one wire: jsonrpc=stdio");
         return EW_EINVAL;
     }
     if (!listener->address.loopback && !app->allow_remote) {

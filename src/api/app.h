@@ -50,6 +50,7 @@ struct ew_app {
     struct ew__scrape scrape;
     atomic_uint live_calls, connections;
     atomic_bool draining;
+    bool only_stdio;       /* it serves nobody but who started it: ends with standard input */
     atomic_bool cut;       /* the end came before all calls had ended */
     ew__timer drain_timer; /* on the first loop */
     pthread_mutex_t lock;  /* of the states below */

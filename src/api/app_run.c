@@ -196,10 +196,20 @@ static void fail_start(ew_app *app, const ew__app_listener *listener, ew_err err
     (void)snprintf(app->error, sizeof app->error, "cannot listen on %s: %s", listener->address.text, ew_err_text(err));
 }
 
+/* Whoever started us has nothing more to say: what runs may finish. */
+static void on_stdio_end(ew__server *server) {
+    ew_app *app = ((ew__app_loop *)server->ud)->app;
+    if (app->only_stdio && !atomic_load(&app->draining))
+        ew_app_stop(app);
+}
+
 static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
     ew__site site = {.allow_hosts = (const char *const *)app->allow_hosts, .scrape = &app->scrape};
-    ew_err err = ew__address_probe(&listener->address);
-    for (size_t i = 0; i < app->n_loops && err == EW_OK; i++)
+    bool stdio = listener->address.kind == EW__ADDR_STDIO;
+    ew_err err =
+        stdio ? ew__server_stdio(&app->loops[0].server, listener->wire, &site) : ew__address_probe(&listener->address);
+    app->loops[0].server.on_stdio_end = on_stdio_end;
+    for (size_t i = 0; i < app->n_loops && err == EW_OK && !stdio; i++)
         err = ew__server_listen(&app->loops[i].server, &listener->address, listener->wire, &site);
     if (err != EW_OK)
         fail_start(app, listener, err);
@@ -296,6 +306,9 @@ ew_err ew_app_start(ew_app *app) {
     }
     size_t made = 0;
     app->scrape.write = write_metrics;
+    app->only_stdio = app->n_listeners == 1 && app->listeners[0].address.kind == EW__ADDR_STDIO;
+    if (app->only_stdio && app->threads == 0)
+        app->threads = 1; /* one connection lives on one loop */
     ew_err err = make_loops(app, &made);
     for (size_t i = 0; i < app->n_listeners && err == EW_OK; i++)
         err = bind_listener(app, &app->listeners[i]);

@@ -2,6 +2,7 @@
  * api/client.c: clients: a target, a loop, a pool of connections. Requests are in request.c.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "api/app.h"
 #include "api/client.h"
 #include "base/thread.h"
 
@@ -17,10 +18,19 @@ static void on_loop_closed(ew__loop *loop, void *ud) {
     client->loop_closed = true;
 }
 
+static void free_client(ew_client *client) {
+    for (size_t i = 0; client->command && client->command[i]; i++)
+        ew__free(client->env, client->command[i], strlen(client->command[i]) + 1);
+    ew__free(client->env, client->command, client->command_size);
+    if (client->actions)
+        ew__actions_unref(client->actions);
+    ew__free(client->env, client, sizeof *client);
+}
+
 static void discard(ew_client *client) {
     ew__pool_done(&client->pool);
     ew__loop_done(&client->loop);
-    ew__free(client->env, client, sizeof *client);
+    free_client(client);
 }
 
 static void close_and_discard(ew_client *client) {
@@ -28,6 +38,60 @@ static void close_and_discard(ew_client *client) {
     while (!client->loop_closed)
         (void)uv_run(client->loop.uv, UV_RUN_NOWAIT);
     discard(client);
+}
+
+static ew_err copy_command(ew_client *client, const char *const *command) {
+    size_t n = 0;
+    while (command[n])
+        n++;
+    client->command_size = (n + 1) * sizeof *client->command;
+    client->command = ew__zalloc(client->env, client->command_size);
+    if (!client->command)
+        return EW_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        size_t size = strlen(command[i]) + 1;
+        client->command[i] = ew__alloc(client->env, size);
+        if (!client->command[i])
+            return EW_ENOMEM;
+        memcpy(client->command[i], command[i], size);
+    }
+    return EW_OK;
+}
+
+/* The target and what it needs. */
+static ew_err configure(ew_client *client, const char *target, const ew_client_options *options,
+                        const char **ret_problem) {
+    const char *problem = NULL;
+    bool command = options && options->command && options->command[0];
+    ew_err err = ew__target_parse(target, &client->target, &problem);
+    if (err == EW_OK && command != (client->target.kind == EW__WHERE_CHILD)) {
+        err = EW_EINVAL;
+        problem = command ? "this target is reached, not started: it takes no command"
+                          : "jsonrpc+stdio: wants the command that is the peer";
+    }
+    if (ret_problem && problem)
+        *ret_problem = problem;
+    if (err == EW_OK && command)
+        err = copy_command(client, options->command);
+    if (err == EW_OK && options && options->actions)
+        client->actions = ew__registry_get(&options->actions->registry);
+    return err;
+}
+
+static void init_pool(ew_client *client) {
+    ew__target *target = &client->target;
+    ew__site site = {.port = target->port,
+                     .actions = client->actions,
+                     .authority = ew_str_from(target->authority),
+                     .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
+                     .framing = target->framing};
+    ew__where where = {.kind = target->kind,
+                       .host = target->host,
+                       .port = target->port,
+                       .path = target->path,
+                       .argv = (const char *const *)client->command};
+    ew__pool_init(&client->pool, &client->loop, target->wire, &site, &where);
+    client->pool.ud = client;
 }
 
 ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
@@ -41,18 +105,14 @@ ew_err ew_client_new(const char *target, const ew_client_options *options, ew_cl
         client->limits = options->limits;
     ew_limits_complete(&client->limits);
     client->host = options && options->loop;
-    ew_err err = ew__target_parse(target, &client->target, ret_problem);
+    ew_err err = configure(client, target, options, ret_problem);
     if (err == EW_OK)
         err = ew__loop_init(&client->loop, env, &client->limits, options ? options->loop : NULL);
     if (err != EW_OK) {
-        ew__free(env, client, sizeof *client);
+        free_client(client);
         return err;
     }
-    ew__site site = {.port = client->target.port,
-                     .authority = ew_str_from(client->target.authority),
-                     .path = ew_str_from(client->target.path)};
-    ew__pool_init(&client->pool, &client->loop, client->target.wire, &site, client->target.host, client->target.port);
-    client->pool.ud = client;
+    init_pool(client);
     if (client->host) {
         ew__loop_adopt_thread(&client->loop);
     } else if (!ew__thread_start(&client->thread, thread_main, client)) {

@@ -12,6 +12,9 @@ struct ew_client {
     const ew_env *env;
     ew_limits limits;
     ew__target target;
+    char **command; /* NULL-ended; the array and its strings are ours */
+    size_t command_size;
+    ew__actions *actions; /* what the peer may call; a reference, or NULL */
     ew__loop loop;
     ew__pool pool;
     pthread_t thread;
@@ -22,17 +25,26 @@ struct ew_client {
     atomic_uint active; /* requests not yet ended */
 };
 
+struct ew__request_piece;
+
+/* A call of a client, or one that goes back to whoever made a call of ours. */
 struct ew_request {
     atomic_uint refs; /* the client's until the end, the user's until ew_request_free */
-    ew_client *client;
-    ew_call *call; /* loop thread; NULL before it is opened and after its end */
+    ew__home *home;   /* while it has not ended */
+    const ew_limits *limits;
+    ew_client *client; /* NULL when it goes back */
+    ew_call *origin;   /* the call it goes back on, a reference; else NULL */
+    ew_call *call;     /* loop thread; NULL before it is opened and after its end */
     ew__call_kind kind;
     ew_request_options options; /* its slices point to memory of this request */
     ew__arena arena;
     ew__task open_task, cancel_task;
     atomic_bool cancel_sent;
     bool cancel_early;     /* asked before the call was opened; loop thread */
-    atomic_size_t sending; /* bytes of input on their way to the loop */
+    bool input_full;       /* the wire asked to wait; loop thread */
+    atomic_size_t sending; /* bytes of input that were taken and have not been handed to the wire */
+    atomic_bool told_full; /* the sender was asked to wait */
+    struct ew__request_piece *held, *held_last; /* input that waits for the wire; loop thread */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool ended;    /* under lock */

@@ -2,20 +2,22 @@
  * api/request.c: requests of a client: the caller's end of an outgoing call, reachable from any thread.
  *
  * A request has two owners: the client until the call has ended, the user until ew_request_free. Everything the call
- * needs is copied into the request's memory, which outlives the call.
+ * needs is copied into the request's memory, which outlives the call. Input streams are in request_input.c.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "api/client.h"
+#include "api/request.h"
 #include "base/thread.h"
 #include "json/json.h"
 #include <errno.h>
 
 /* ---- memory ---- */
 
-static void unref(ew_request *request) {
+void ew__request_unref(ew_request *request) {
     if (atomic_fetch_sub_explicit(&request->refs, 1, memory_order_acq_rel) != 1)
         return;
     const ew_env *env = request->arena.env;
+    if (request->origin)
+        ew_call_unref(request->origin);
     pthread_cond_destroy(&request->changed);
     pthread_mutex_destroy(&request->lock);
     ew__arena_done(&request->arena);
@@ -24,26 +26,27 @@ static void unref(ew_request *request) {
 
 static ew_err copy_options(ew_request *request, const ew_request_options *options) {
     request->options = *options;
-    ew_str *const slices[] = {&request->options.action, &request->options.input, &request->options.context,
-                              &request->options.labels, &request->options.traceparent};
+    ew_str *const slices[] = {&request->options.action, &request->options.input,       &request->options.context,
+                              &request->options.labels, &request->options.traceparent, &request->options.id};
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++)
         if (ew__arena_str(&request->arena, *slices[i], slices[i]) != EW_OK)
             return EW_ENOMEM;
     return EW_OK;
 }
 
-static ew_err new_request(ew_client *client, ew__call_kind kind, const ew_request_options *options, ew_request **ret) {
-    ew_request *request = ew__zalloc(client->env, sizeof *request);
+static ew_err new_request(ew__home *home, ew__call_kind kind, const ew_request_options *options, ew_request **ret) {
+    ew_request *request = ew__zalloc(home->env, sizeof *request);
     if (!request)
         return EW_ENOMEM;
     atomic_init(&request->refs, 1);
-    request->client = client;
+    request->home = home;
+    request->limits = home->limits;
     request->kind = kind;
-    ew__arena_init(&request->arena, client->env, NULL, 0);
+    ew__arena_init(&request->arena, home->env, NULL, 0);
     pthread_mutex_init(&request->lock, NULL);
     ew__cond_init(&request->changed);
     if (copy_options(request, options) != EW_OK) {
-        unref(request);
+        ew__request_unref(request);
         return EW_ENOMEM;
     }
     *ret = request;
@@ -83,16 +86,18 @@ static void keep_end(ew_request *request, const ew_end *end) {
 }
 
 static void tell_end(ew_request *request, const ew_end *end) {
+    ew__request_drop_input(request);
     if (request->keep_end)
         keep_end(request, end);
     if (request->options.on_end)
         request->options.on_end(request, end, request->options.ud);
-    atomic_fetch_sub(&request->client->active, 1);
+    if (request->client)
+        atomic_fetch_sub(&request->client->active, 1);
     pthread_mutex_lock(&request->lock);
     request->ended = true;
     pthread_cond_broadcast(&request->changed);
     pthread_mutex_unlock(&request->lock);
-    unref(request);
+    ew__request_unref(request);
 }
 
 static void on_end(ew_call *call, const ew__end *end) {
@@ -103,7 +108,9 @@ static void on_end(ew_call *call, const ew__end *end) {
     ew__call_release(call);
 }
 
-static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end};
+static void on_input_room(ew_call *call) { ew__request_input_room(call->caller_ud); }
+
+static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end, .input_room = on_input_room};
 
 static void fill_call(ew_request *request, ew_call *call) {
     const ew_request_options *options = &request->options;
@@ -115,6 +122,9 @@ static void fill_call(ew_request *request, ew_call *call) {
     call->labels = options->labels;
     call->wants_chunks = options->stream;
     call->has_input = options->input_stream;
+    call->input_full = request->input_full = options->input_stream; /* the wire says when it takes some */
+    call->notify = options->notify;
+    call->wire_id = options->id;
     if (options->traceparent.len == 0 || ew__trace_continue(&call->trace, &home->rng, options->traceparent) != EW_OK)
         ew__trace_new(&call->trace, &home->rng);
     if (options->timeout_ms) {
@@ -129,14 +139,28 @@ static void tell_unopened(ew_request *request, ew_origin origin, ew_status statu
     tell_end(request, &end);
 }
 
-static void open_request(ew__task *task) {
-    ew_request *request = ew__container_of(task, ew_request, open_task);
+/* The first callee of a call that goes back: hands it to the connection that the other one came on. */
+static void open_back(ew_call *call) {
+    const ew_request *request = call->caller_ud;
+    ew_call *origin = request->origin;
+    ew_err err = origin->caller_open ? origin->caller->call_back(origin, call) : EW_EENDED;
+    if (err == EW_EBUSY)
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
+                         EW_STR("the connection takes no further call"));
+    else if (err != EW_OK)
+        ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
+                         EW_STR("the call that it was to go back on has ended"));
+}
+
+static const ew__callee_ops back = {.open = open_back};
+
+static void open_request(ew_request *request) {
     ew_client *client = request->client;
     if (request->cancel_early) {
         tell_unopened(request, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the call was cancelled"));
         return;
     }
-    ew_call *call = ew__call_new(&client->loop.home, &caller, request);
+    ew_call *call = ew__call_new(request->home, &caller, request);
     if (!call) {
         tell_unopened(request, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
                       EW_STR("out of memory, or too many calls"));
@@ -144,8 +168,13 @@ static void open_request(ew__task *task) {
     }
     request->call = call;
     fill_call(request, call);
-    ew__pool_open(&client->pool, call);
+    if (client)
+        ew__pool_open(&client->pool, call);
+    else
+        ew__call_open_on(call, &back, NULL);
 }
+
+static void open_task(ew__task *task) { open_request(ew__container_of(task, ew_request, open_task)); }
 
 /* ---- the public functions ---- */
 
@@ -153,13 +182,25 @@ static ew_err check_json(ew_str json) {
     return json.len == 0 || ew__json_validate(json, NULL) == EW_OK ? EW_OK : EW_ESYNTAX;
 }
 
-static ew_err check_options(const ew_client *client, const ew_request_options *options) {
+static ew_err check_options(const ew_request_options *options) {
     if (options->action.len == 0 || options->action.len > 4096)
+        return EW_EINVAL;
+    if (options->notify && (options->stream || options->input_stream))
         return EW_EINVAL;
     if (check_json(options->input) || check_json(options->context) || check_json(options->labels))
         return EW_ESYNTAX;
-    if (client->target.wire->refuses && client->target.wire->refuses(options))
-        return EW_EUNSUPPORTED;
+    return EW_OK;
+}
+
+/* Makes a request that is about to be opened; *ret_request (if not NULL) is the user's. */
+static ew_err make(ew__home *home, ew__call_kind kind, const ew_request_options *options, ew_request **ret,
+                   ew_request **ret_request) {
+    ew_err err = new_request(home, kind, options, ret);
+    if (err != EW_OK || !ret_request)
+        return err;
+    (*ret)->keep_end = true;
+    atomic_fetch_add(&(*ret)->refs, 1);
+    *ret_request = *ret;
     return EW_OK;
 }
 
@@ -172,23 +213,21 @@ static ew_err start(ew_client *client, ew__call_kind kind, const ew_request_opti
         atomic_fetch_sub(&client->active, 1);
         return EW_ELIMIT;
     }
-    ew_err err = new_request(client, kind, options, &request);
+    ew_err err = make(&client->loop.home, kind, options, &request, ret_request);
     if (err != EW_OK) {
         atomic_fetch_sub(&client->active, 1);
         return err;
     }
-    if (ret_request) {
-        request->keep_end = true;
-        atomic_fetch_add(&request->refs, 1);
-        *ret_request = request;
-    }
-    request->open_task.fn = open_request;
-    client->loop.home.ops->post(&client->loop.home, &request->open_task);
+    request->client = client;
+    request->open_task.fn = open_task;
+    request->home->ops->post(request->home, &request->open_task);
     return EW_OK;
 }
 
 ew_err ew_client_call(ew_client *client, const ew_request_options *options, ew_request **ret_request) {
-    ew_err err = check_options(client, options);
+    ew_err err = check_options(options);
+    if (err == EW_OK && client->target.wire->refuses && client->target.wire->refuses(options))
+        err = EW_EUNSUPPORTED;
     return err == EW_OK ? start(client, EW__CALL_RUN, options, ret_request) : err;
 }
 
@@ -197,11 +236,29 @@ ew_err ew_client_list(ew_client *client, const ew_request_options *options, ew_r
     return start(client, EW__CALL_LIST, &list, ret_request);
 }
 
+ew_err ew_call_back(ew_call *call, const ew_request_options *options, ew_request **ret_request) {
+    ew_request *request = NULL;
+    if (!call->caller->call_back || options->context.len || options->labels.len)
+        return EW_EUNSUPPORTED;
+    ew_err err = check_options(options);
+    if (err == EW_OK)
+        err = make(call->home, EW__CALL_RUN, options, &request, ret_request);
+    if (err != EW_OK)
+        return err;
+    request->origin = ew_call_ref(call);
+    request->open_task.fn = open_task;
+    if (ew__home_here(call->home)) /* in order with what the handler does next */
+        open_request(request);
+    else
+        call->home->ops->post(call->home, &request->open_task);
+    return EW_OK;
+}
+
 ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end) {
     struct timespec until = ew__cond_until(ms);
     int err = 0;
     pthread_mutex_lock(&request->lock);
-    if (!request->ended && ew__home_here(&request->client->loop.home)) { /* it would wait for itself */
+    if (!request->ended && ew__home_here(request->home)) { /* it would wait for itself */
         pthread_mutex_unlock(&request->lock);
         return EW_EUNSUPPORTED;
     }
@@ -223,7 +280,7 @@ static void cancel_request(ew__task *task) {
         ew__call_cancel(request->call, EW__CANCEL_ASKED);
     else
         request->cancel_early = true;
-    unref(request);
+    ew__request_unref(request);
 }
 
 void ew_request_cancel(ew_request *request) {
@@ -234,68 +291,13 @@ void ew_request_cancel(ew_request *request) {
     if (!ended) {
         atomic_fetch_add(&request->refs, 1);
         request->cancel_task.fn = cancel_request;
-        request->client->loop.home.ops->post(&request->client->loop.home, &request->cancel_task);
+        request->home->ops->post(request->home, &request->cancel_task);
     }
     pthread_mutex_unlock(&request->lock);
 }
 
 ew_request *ew_request_free(ew_request *request) {
     if (request)
-        unref(request);
+        ew__request_unref(request);
     return NULL;
 }
-
-/* ---- input streams ---- */
-
-struct piece {
-    ew__task task;
-    ew_request *request;
-    size_t len;
-    bool end;
-    char bytes[];
-};
-
-static void send_piece(ew__task *task) {
-    struct piece *piece = ew__container_of(task, struct piece, task);
-    ew_request *request = piece->request;
-    atomic_fetch_sub(&request->sending, piece->len);
-    if (request->call && piece->end)
-        ew__call_input_end(request->call);
-    else if (request->call)
-        (void)ew__call_input(request->call, ew__str(piece->bytes, piece->len));
-    ew__free(request->arena.env, piece, sizeof *piece + piece->len);
-    unref(request);
-}
-
-static ew_err post_piece(ew_request *request, ew_str json, bool end) {
-    ew_err err = EW_OK;
-    if (!request->options.input_stream)
-        return EW_EUNSUPPORTED;
-    struct piece *piece = ew__alloc(request->arena.env, sizeof *piece + json.len);
-    if (!piece)
-        return EW_ENOMEM;
-    *piece = (struct piece){.task = {.fn = send_piece}, .request = request, .len = json.len, .end = end};
-    if (json.len)
-        memcpy(piece->bytes, json.ptr, json.len);
-    pthread_mutex_lock(&request->lock);
-    if (request->ended) {
-        err = EW_EENDED; /* and the client may be gone */
-    } else if (atomic_load(&request->sending) + json.len > request->client->limits.out_max_bytes) {
-        err = EW_ELIMIT; /* a sender that did not wait when it was told to */
-    } else {
-        atomic_fetch_add(&request->refs, 1);
-        size_t sending = atomic_fetch_add(&request->sending, json.len) + json.len;
-        request->client->loop.home.ops->post(&request->client->loop.home, &piece->task);
-        err = sending > request->client->limits.in_queue_bytes ? EW_FULL : EW_OK;
-    }
-    pthread_mutex_unlock(&request->lock);
-    if (err < 0)
-        ew__free(request->arena.env, piece, sizeof *piece + json.len);
-    return err;
-}
-
-ew_err ew_request_send(ew_request *request, ew_str json) {
-    return json.len == 0 || check_json(json) ? EW_ESYNTAX : post_piece(request, json, false);
-}
-
-ew_err ew_request_send_end(ew_request *request) { return post_piece(request, ew__str(NULL, 0), true); }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/target.h"
+#include "frame/line.h"
 #include <stdio.h>
 
 static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
@@ -11,23 +12,52 @@ static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
     return err;
 }
 
-/* The wire of a scheme, what stands behind "://" in *rest. */
+#define FORMS "a target looks like http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH or jsonrpc+stdio:"
+
+/* How the schemes of this build are reached. */
+static const struct {
+    const char *scheme; /* with what ends it */
+    const char *wire;
+    uint8_t kind;
+} schemes[] = {
+    {"http://", "http", EW__WHERE_TCP},
+    {"jsonrpc://", "jsonrpc", EW__WHERE_TCP},
+    {"jsonrpc+unix:", "jsonrpc", EW__WHERE_UNIX},
+    {"jsonrpc+stdio:", "jsonrpc", EW__WHERE_CHILD},
+};
+
 static ew_err read_scheme(const char *text, const char **rest, ew__target *target, const char **ret_problem) {
-    static const char *const later[] = {"https",          "reflection", "rrq",          "stepflow+http",
-                                        "stepflow+stdio", "jsonrpc",    "jsonrpc+unix", "jsonrpc+stdio"};
-    const char *colon = strchr(text, ':');
-    if (!colon)
-        return fail(EW_EINVAL, "a target looks like http://HOST:PORT", ret_problem);
-    ew_str scheme = ew__str(text, (size_t)(colon - text));
-    target->wire = ew__wire_by_name(scheme);
-    if (target->wire && strncmp(colon, "://", 3) == 0) {
-        *rest = colon + 3;
-        return EW_OK;
+    static const char *const later[] = {"https:", "reflection:", "rrq:", "stepflow+http:", "stepflow+stdio:"};
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t n = strlen(schemes[i].scheme);
+        if (strncmp(text, schemes[i].scheme, n) != 0)
+            continue;
+        target->wire = ew__wire_by_name(ew_str_from(schemes[i].wire));
+        target->kind = schemes[i].kind;
+        *rest = text + n;
+        return target->wire ? EW_OK : fail(EW_EUNSUPPORTED, "this build has no such wire", ret_problem);
     }
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (ew__str_is(scheme, ew_str_from(later[i])))
-            return fail(EW_EUNSUPPORTED, "this build has no such wire; it can call http://HOST:PORT", ret_problem);
-    return fail(EW_EINVAL, "a target looks like http://HOST:PORT", ret_problem);
+        if (strncmp(text, later[i], strlen(later[i])) == 0)
+            return fail(EW_EUNSUPPORTED, "this build has no such wire; it can call http:// and jsonrpc targets",
+                        ret_problem);
+    return fail(EW_EINVAL, FORMS, ret_problem);
+}
+
+/* Takes "?framing=lsp" off the end of a jsonrpc target. */
+static ew_err read_framing(char *rest, ew__target *target, const char **ret_problem) {
+    char *query = strstr(rest, "?framing=");
+    if (!query || !ew__str_is(ew_str_from(target->wire->name), EW_STR("jsonrpc")))
+        return EW_OK;
+    const char *value = query + strlen("?framing=");
+    *query = '\0';
+    if (strcmp(value, "lsp") == 0)
+        target->framing = EW__FRAMING_HEADERS;
+    else if (strcmp(value, "lines") == 0)
+        target->framing = EW__FRAMING_LINES;
+    else
+        return fail(EW_EINVAL, "framing is lsp or lines", ret_problem);
+    return EW_OK;
 }
 
 static bool host_ok(ew_str host, bool v6) {
@@ -57,14 +87,8 @@ static bool read_port(ew_str text, uint16_t *port) {
     return true;
 }
 
-ew_err ew__target_parse(const char *text, ew__target *ret, const char **ret_problem) {
-    const char *rest = NULL;
-    memset(ret, 0, sizeof *ret);
-    if (!text)
-        return EW_EINVAL;
-    ew_err err = read_scheme(text, &rest, ret, ret_problem);
-    if (err != EW_OK)
-        return err;
+/* HOST:PORT[/PATH] */
+static ew_err read_address(const char *rest, ew__target *ret, const char **ret_problem) {
     const char *slash = strchr(rest, '/');
     ew_str authority = ew__str(rest, slash ? (size_t)(slash - rest) : strlen(rest));
     ew_str path = ew_str_from(slash ? slash : "");
@@ -76,15 +100,53 @@ ew_err ew__target_parse(const char *text, ew__target *ret, const char **ret_prob
     ew_str host = v6 ? ew__str(authority.ptr + 1, end ? host_len - 1 : 0) : ew__str(authority.ptr, host_len);
     ew_str port =
         ew__str(authority.ptr + host_len + (v6 && end ? 1 : 0), authority.len - host_len - (v6 && end ? 1 : 0));
-    ret->port = 80;
+    bool http = strcmp(ret->wire->name, "http") == 0;
+    ret->port = http ? 80 : 0;
     if (!host_ok(host, v6) || host.len >= sizeof ret->host || authority.len >= sizeof ret->authority)
         return fail(EW_EINVAL, "the target has no valid host", ret_problem);
     if (port.len > 0 && (port.ptr[0] != ':' || !read_port(ew__str(port.ptr + 1, port.len - 1), &ret->port)))
         return fail(EW_EINVAL, "the target has no valid port", ret_problem);
-    if (path.len >= sizeof ret->path || !path_ok(path))
+    if (ret->port == 0)
+        return fail(EW_EINVAL, "the target has no port: HOST:PORT", ret_problem);
+    if (path.len >= sizeof ret->path || !path_ok(path) || (path.len && !http))
         return fail(EW_EINVAL, "the target has no valid path", ret_problem);
     memcpy(ret->host, host.ptr, host.len);
     memcpy(ret->authority, authority.ptr, authority.len);
     memcpy(ret->path, path.ptr, path.len);
     return EW_OK;
+}
+
+/* unix:PATH is what a listener is told, too: one check for both. */
+static ew_err read_socket(const char *rest, ew__target *ret, const char **ret_problem) {
+    ew__address address;
+    char text[sizeof ret->path + 8];
+    (void)snprintf(text, sizeof text, "unix:%s", rest);
+    if (strlen(rest) >= sizeof ret->path || ew__address_parse(text, &address) != EW_OK)
+        return fail(EW_EINVAL, "the target has no valid path of a socket", ret_problem);
+    (void)snprintf(ret->path, sizeof ret->path, "%s", rest);
+    (void)snprintf(ret->authority, sizeof ret->authority, "%.270s", rest);
+    return EW_OK;
+}
+
+ew_err ew__target_parse(const char *text, ew__target *ret, const char **ret_problem) {
+    const char *rest = NULL;
+    char copy[1024];
+    memset(ret, 0, sizeof *ret);
+    if (!text)
+        return EW_EINVAL;
+    ew_err err = read_scheme(text, &rest, ret, ret_problem);
+    if (err != EW_OK)
+        return err;
+    if (strlen(rest) >= sizeof copy)
+        return fail(EW_EINVAL, "the target is too long", ret_problem);
+    memcpy(copy, rest, strlen(rest) + 1);
+    err = read_framing(copy, ret, ret_problem);
+    if (err != EW_OK)
+        return err;
+    if (ret->kind == EW__WHERE_TCP)
+        return read_address(copy, ret, ret_problem);
+    if (ret->kind == EW__WHERE_UNIX)
+        return read_socket(copy, ret, ret_problem);
+    return copy[0] ? fail(EW_EINVAL, "nothing stands behind jsonrpc+stdio: but the command after --", ret_problem)
+                   : EW_OK;
 }

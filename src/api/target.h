@@ -1,16 +1,19 @@
 /*
- * api/target.h: what a target text such as "http://127.0.0.1:3400/base" says. Used inside src/api only.
+ * api/target.h: what a target text such as "http://127.0.0.1:3400/base" or "jsonrpc+stdio:" says. Used inside src/api only.
  */
 #ifndef EW_API_TARGET_H
 #define EW_API_TARGET_H
 
+#include "io/stream.h"
 #include "wire/wire.h"
 
 typedef struct ew__target {
     const ew__wire *wire;
+    uint8_t kind;        /* ew__where_kind: how it is reached */
+    uint8_t framing;     /* jsonrpc: ew__framing */
     char host[256];      /* for the resolver: no brackets */
-    char authority[280]; /* HOST:PORT as it goes into a Host field */
-    char path[512];      /* "" or "/base", no slash at its end */
+    char authority[280]; /* HOST:PORT as it goes into a Host field; what messages call it */
+    char path[512];      /* "" or "/base", no slash at its end; that of a Unix socket */
     uint16_t port;
 } ew__target;
 

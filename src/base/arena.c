@@ -21,7 +21,7 @@
  */
 typedef struct ew__arena_piece {
     struct ew__arena_piece *next;
-    void *block;
+    void *block; /* NULL: this is a piece of the pool */
     size_t size;
 } piece;
 
@@ -53,7 +53,11 @@ void ew__arena_done(ew__arena *arena) {
     piece *p = arena->pieces;
     while (p != NULL) {
         piece *next = p->next;
-        ew__free(arena->env, p->block, p->size);
+        if (p->block == NULL) {
+            ew__piece_put(arena->pool, p);
+        } else {
+            ew__free(arena->env, p->block, p->size);
+        }
         p = next;
     }
     arena->pieces = NULL;
@@ -83,6 +87,25 @@ static uint8_t *new_piece(ew__arena *arena, size_t size) {
     return align_up((uint8_t *)p + HEADER);
 }
 
+#if !defined(EW_DEBUG_ARENA)
+/* A pooled piece if what is wanted fits into one and the arena has not outgrown them; else NULL. */
+static void *alloc_pooled(ew__arena *arena, size_t room) {
+    if (arena->pool == NULL || arena->next_size > arena->pool->size || room + HEADER + SLACK > arena->pool->size) {
+        return NULL;
+    }
+    piece *p = ew__piece_get(arena->pool);
+    if (p == NULL) {
+        return NULL;
+    }
+    push(arena, p, NULL, arena->pool->size);
+    uint8_t *start = align_up((uint8_t *)p + HEADER);
+    arena->at = start + room;
+    arena->end = start + ((arena->pool->size - HEADER - SLACK) & ~(ALIGN - 1));
+    arena->next_size = arena->pool->size * 2;
+    return start;
+}
+#endif
+
 static void *alloc_slow(ew__arena *arena, size_t size) {
 #if defined(EW_DEBUG_ARENA)
     return new_piece(arena, size);
@@ -91,6 +114,10 @@ static void *alloc_slow(ew__arena *arena, size_t size) {
         return new_piece(arena, size);
     }
     size_t room = (size + ALIGN - 1) & ~(ALIGN - 1);
+    void *pooled = alloc_pooled(arena, room);
+    if (pooled != NULL) {
+        return pooled;
+    }
     size_t total = arena->next_size;
     while (total < HEADER + SLACK + room) {
         total *= 2;
@@ -162,7 +189,7 @@ bool ew__arena_owns(const ew__arena *arena, const void *first, size_t first_size
         return true;
     }
     for (const piece *p = arena->pieces; p != NULL; p = p->next) {
-        if (is_within(p->block, p->size, ptr)) {
+        if (is_within(p->block ? p->block : p, p->size, ptr)) {
             return true;
         }
     }

@@ -27,17 +27,6 @@ typedef struct ew__home_ops {
                  ew__task *task); /* runs the task there, in order of posting. Any thread; never fails */
 } ew__home_ops;
 
-/* Memory of one small size, kept for reuse up to a number, so that a steady flow of calls allocates nothing. */
-#define EW__PIECE_SIZE ((size_t)4096)
-typedef struct ew__pieces {
-    const ew_env *env;
-    void *free; /* each begins with a pointer to the next */
-    uint32_t n_free;
-    uint32_t max_free;
-} ew__pieces;
-void *ew__piece_get(ew__pieces *pieces); /* not cleared; NULL when there is none */
-void ew__piece_put(ew__pieces *pieces, void *piece);
-
 struct ew__home {
     const ew__home_ops *ops;
     const ew_env *env;
@@ -47,7 +36,8 @@ struct ew__home {
     ew__timers timers;
     ew__rng rng;
     ew__blocks blocks;
-    ew__pieces pieces;               /* small pooled memory: calls */
+    ew__pieces calls;                /* pooled memory of calls */
+    ew__pieces pieces;               /* and for what does not fit into that */
     uint32_t live_calls;             /* opened and not yet ended by their callee */
     atomic_uint *live_all;           /* the same over all homes of a runtime; may be NULL */
     void (*on_idle)(ew__home *home); /* the last call here has ended; may be NULL */

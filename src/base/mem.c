@@ -78,3 +78,32 @@ void ew__blocks_trim(ew__blocks *pool, uint32_t keep) {
         ew__free(pool->env, block, sizeof(*block));
     }
 }
+
+/* ---- pieces ---- */
+
+void *ew__piece_get(ew__pieces *pieces) {
+    void *piece = pieces->free;
+    if (!piece)
+        return ew__alloc(pieces->env, pieces->size);
+    memcpy(&pieces->free, piece, sizeof pieces->free);
+    pieces->n_free--;
+    return piece;
+}
+
+void ew__piece_put(ew__pieces *pieces, void *piece) {
+    if (pieces->n_free >= pieces->max_free) {
+        ew__free(pieces->env, piece, pieces->size);
+        return;
+    }
+    memcpy(piece, &pieces->free, sizeof pieces->free);
+    pieces->free = piece;
+    pieces->n_free++;
+}
+
+void ew__pieces_trim(ew__pieces *pieces) {
+    uint32_t max = pieces->max_free;
+    pieces->max_free = 0;
+    while (pieces->free)
+        ew__piece_put(pieces, ew__piece_get(pieces));
+    pieces->max_free = max;
+}

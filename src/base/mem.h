@@ -38,14 +38,29 @@ ew__block *ew__block_get(ew__blocks *pool); /* empty block or NULL */
 void ew__block_put(ew__blocks *pool, ew__block *block);
 void ew__blocks_trim(ew__blocks *pool, uint32_t keep); /* gives free blocks back to the allocator */
 
+/* ---- pooled pieces: memory of one size, kept for reuse up to a number, so that steady traffic allocates nothing ---- */
+
+typedef struct ew__pieces {
+    const ew_env *env;
+    size_t size;
+    void *free; /* each begins with a pointer to the next */
+    uint32_t n_free;
+    uint32_t max_free;
+} ew__pieces;
+
+void *ew__piece_get(ew__pieces *pieces); /* not cleared; NULL when there is none */
+void ew__piece_put(ew__pieces *pieces, void *piece);
+void ew__pieces_trim(ew__pieces *pieces); /* gives free pieces back to the allocator */
+
 /* ---- arena: grows in pieces, freed at once ---- */
 
 /*
- * The first piece is memory that the owner gives (may be none); further pieces come from the env and double up to 64
- * KiB, or hold one large value. Pointers stay valid until ew__arena_done. Every pointer is aligned to 16.
+ * The first piece is memory that the owner gives (may be none); further pieces come from a pool (if the owner sets one)
+ * or from the env, and double up to 64 KiB, or hold one large value. Pointers stay valid until ew__arena_done. Every pointer is aligned to 16.
  */
 typedef struct ew__arena {
     const ew_env *env;
+    ew__pieces *pool; /* where pieces of its size come from, if that is enough; may be NULL */
     uint8_t *at;
     uint8_t *end;
     struct ew__arena_piece *pieces; /* allocated ones, newest first */

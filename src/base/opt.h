@@ -90,8 +90,9 @@ enum {
 /* To be put into the initialiser of a table, before its end. */
 #define EW__SERVE_OPTIONS                                                                                              \
     {"listen", 0, "[WIRE=]ADDR",                                                                                       \
-     "listen there; WIRE is any (default) or http; port 0 picks a free\n"                                              \
-     "one; may be repeated; without it: 127.0.0.1:3400",                                                               \
+     "listen there; WIRE is any (default), http or jsonrpc; ADDR is HOST:PORT\n"                                       \
+     "(port 0 picks a free one), unix:PATH or, with a wire that can, stdio;\n"                                         \
+     "may be repeated; without it: 127.0.0.1:3400",                                                                    \
      EW__SERVE_LISTEN},                                                                                                \
         {"threads", 0, "N", "event loops; without it: one per core", EW__SERVE_THREADS},                               \
         {"drain", 0, "DUR", "how long running calls may go on after the first signal; 10s", EW__SERVE_DRAIN},          \

@@ -265,8 +265,46 @@ ew_str ew_call_key(const ew_call *call) { return call->key; }
 ew_str ew_call_wire(const ew_call *call) { return ew_str_from(call->wire); }
 ew_str ew_call_context(const ew_call *call) { return call->context; }
 ew_str ew_call_labels(const ew_call *call) { return call->labels; }
-ew_str ew_call_trace_id(const ew_call *call) { return ew__str(call->trace.trace_id, sizeof call->trace.trace_id); }
-ew_str ew_call_span_id(const ew_call *call) { return ew__str(call->trace.span_id, sizeof call->trace.span_id); }
+
+/* Most calls of a wire that carries no trace are over before anybody asks for one. */
+enum { TRACE_NONE, TRACE_BUSY, TRACE_MADE };
+
+static void make_trace(ew_call *call) {
+    ew__rng own;
+    if (ew__home_here(call->home)) {
+        ew__trace_new(&call->trace, &call->home->rng);
+    } else { /* the home's generator is its thread's */
+        ew__rng_init(&own, call->home->env);
+        ew__trace_new(&call->trace, &own);
+    }
+}
+
+const ew__trace *ew__call_trace(ew_call *call) {
+    unsigned char none = TRACE_NONE;
+    if (atomic_load_explicit(&call->trace_state, memory_order_acquire) == TRACE_MADE)
+        return &call->trace;
+    if (atomic_compare_exchange_strong(&call->trace_state, &none, TRACE_BUSY)) {
+        if (!call->trace.trace_id[0])
+            make_trace(call);
+        atomic_store_explicit(&call->trace_state, TRACE_MADE, memory_order_release);
+    }
+    while (atomic_load_explicit(&call->trace_state, memory_order_acquire) != TRACE_MADE) {
+        /* another thread makes it: some nanoseconds */
+    }
+    return &call->trace;
+}
+
+/* The slot is const for its readers; that it is filled late is the call's own affair. */
+static ew_call *unconst(const ew_call *call) { return (ew_call *)(uintptr_t)call; }
+
+ew_str ew_call_trace_id(const ew_call *call) {
+    return ew__str(ew__call_trace(unconst(call))->trace_id, sizeof call->trace.trace_id);
+}
+
+ew_str ew_call_span_id(const ew_call *call) {
+    return ew__str(ew__call_trace(unconst(call))->span_id, sizeof call->trace.span_id);
+}
+
 uint32_t ew_call_attempt(const ew_call *call) { return call->attempt; }
 bool ew_call_wants_chunks(const ew_call *call) { return call->wants_chunks; }
 bool ew_call_has_input_stream(const ew_call *call) { return call->has_input; }

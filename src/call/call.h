@@ -51,6 +51,8 @@ typedef struct ew__caller_ops {
     ew_err (*chunk)(ew_call *call, ew_str json);
     void (*end)(ew_call *call, const ew__end *end); /* once; the caller still has its reference */
     void (*input_room)(ew_call *call); /* optional: input may flow again (after ew__call_input answered EW_FULL) */
+    /* optional: opens another call the other way, to whoever made this one; as ew__wire.open */
+    ew_err (*call_back)(ew_call *call, ew_call *outgoing);
 } ew__caller_ops;
 
 /* The callee's end. On the home thread; none may block. Optional ones may be NULL. */
@@ -68,14 +70,16 @@ struct ew__call_sync;
 struct ew_call {
     atomic_uint refs;
     atomic_bool cancelled;
-    atomic_bool full; /* the last chunk met a reader that is behind */
-    bool caller_open; /* the caller wants to be told the end */
-    bool callee_open; /* the callee owes an end */
-    uint8_t kind;     /* ew__call_kind */
+    atomic_bool full;         /* the last chunk met a reader that is behind */
+    atomic_uchar trace_state; /* call.c */
+    bool caller_open;         /* the caller wants to be told the end */
+    bool callee_open;         /* the callee owes an end */
+    uint8_t kind;             /* ew__call_kind */
     bool wants_chunks;
     bool has_input;
     bool input_ended;
     bool input_full; /* the caller was told to wait with its input */
+    bool notify;     /* outgoing: no answer is wanted, where the wire can say so */
     uint32_t attempt;
     ew__home *home;
     const ew__caller_ops *caller;
@@ -90,7 +94,8 @@ struct ew_call {
     ew_str labels;
     ew_str tracestate;
     ew_str remote_trace_id; /* outgoing: what the peer calls the trace */
-    ew__trace trace;
+    ew_str wire_id;         /* outgoing: the id it is to have on the wire, where that is a text; empty: any */
+    ew__trace trace;   /* of a served call: made when somebody asks, unless its wire brought one; see ew__call_trace */
     uint64_t deadline; /* monotonic ns, EW__NEVER for none */
     uint64_t opened_at;
     uint64_t cancelled_at;
@@ -146,6 +151,8 @@ ew_err ew__call_chunk_valid(ew_call *call, ew_str json);
 ew_err ew__call_done_valid(ew_call *call, ew_str json);
 /* There is room for input again (after the callee's input answered EW_FULL). */
 void ew__call_input_room(ew_call *call);
+/* The call's trace; a fresh one is made if it has none. Any thread. */
+const ew__trace *ew__call_trace(ew_call *call);
 /* Whether a slice lies in the call's own memory and so lives as long as the call. */
 bool ew__call_owns(const ew_call *call, ew_str slice);
 void ew__call_wake_waiters(ew_call *call); /* sync.c */

@@ -22,6 +22,12 @@ enum {
     EW__EXIT_BROKEN_PIPE = 141 /* nobody reads our output any more: what SIGPIPE would have made of it */
 };
 
+/* For the helps of the verbs that call. */
+#define EW__TARGET_HELP                                                                                                \
+    "  TARGET  where the peer is: http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, or\n"                      \
+    "          jsonrpc+stdio: with the peer's program behind -- (?framing=lsp behind a jsonrpc\n"                      \
+    "          target: Content-Length headers instead of lines)\n"
+
 /* A verb gets the words after its own name. */
 typedef struct ew__verb {
     const char *name;
@@ -72,7 +78,8 @@ int ew__cli_ending(const char *verb, const char *target, const ew_end *end);
 /* JSON text, "@file" or "-", checked, into out (empty before). 0, or an exit code after a message that names `what`. */
 int ew__cli_read_json(const char *verb, const char *what, const char *text, bool files, ew__text *out);
 int ew__cli_read_timeout(const char *verb, const char *text, uint64_t *ret_ms);
-int ew__cli_client(const char *verb, const char *target, ew_client **ret_client);
+/* command: what stood behind "--", NULL-ended, or NULL. 0, or an exit code after a message. */
+int ew__cli_client(const char *verb, const char *target, char **command, ew_client **ret_client);
 
 /* ---- listing.c: what list and describe share ---- */
 
@@ -80,6 +87,7 @@ typedef struct ew__listing {
     const char *verb;
     const char *target;
     const char *action; /* describe only */
+    char **command;     /* the peer's program, or NULL */
     uint64_t timeout_ms;
     bool json;     /* JSON also on a terminal */
     ew__text text; /* the peer's answer */

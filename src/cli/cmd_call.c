@@ -17,9 +17,9 @@ enum { OPT_STREAM = 1, OPT_INPUT_STREAM, OPT_CONTEXT, OPT_LABEL, OPT_TIMEOUT, OP
 
 static const ew__opt options[] = {
     {"stream", 's', NULL, "print each chunk as it comes: {\"chunk\":...} lines, then {\"result\":...}", OPT_STREAM},
-    {"input-stream", 0, NULL, "send each line of standard input as one input chunk (not on http)", OPT_INPUT_STREAM},
-    {"context", 0, "JSON", "context for the action (not on http)", OPT_CONTEXT},
-    {"label", 0, "K=V", "a label for traces; may be repeated (not on http)", OPT_LABEL},
+    {"input-stream", 0, NULL, "send each line of standard input as one input chunk (jsonrpc)", OPT_INPUT_STREAM},
+    {"context", 0, "JSON", "context for the action (not on http and jsonrpc)", OPT_CONTEXT},
+    {"label", 0, "K=V", "a label for traces; may be repeated (not on http and jsonrpc)", OPT_LABEL},
     {"timeout", 't', "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds", OPT_TIMEOUT},
     {"traceparent", 0, "TEXT", "continue this W3C trace", OPT_TRACEPARENT},
     {"help", 'h', NULL, "show this", OPT_HELP},
@@ -33,6 +33,7 @@ static const ew__opt options[] = {
 typedef struct job {
     const char *words[3]; /* TARGET ACTION INPUT */
     int n_words;
+    char **command; /* what stands behind --, or NULL */
     uint64_t timeout_ms;
     const char *traceparent;
     bool stream;
@@ -44,9 +45,8 @@ typedef struct job {
 } job;
 
 void ew__cmd_call_help(FILE *out) {
-    (void)fprintf(out, "Usage: everywire call TARGET ACTION [INPUT] [OPTIONS]\n\n"
-                       "Calls an action and prints its result as one line of JSON.\n\n"
-                       "  TARGET  where the peer listens: http://HOST:PORT\n"
+    (void)fprintf(out, "Usage: everywire call TARGET ACTION [INPUT] [OPTIONS] [-- COMMAND ARGS]\n\n"
+                       "Calls an action and prints its result as one line of JSON.\n\n" EW__TARGET_HELP
                        "  ACTION  a key such as /flow/greet, or a name such as greet\n"
                        "  INPUT   JSON text, @file, or - for standard input; without it: null\n\nOptions:\n");
     ew__opts_help(out, options);
@@ -57,7 +57,9 @@ void ew__cmd_call_help(FILE *out) {
              "\nExamples:\n"
              "  everywire call http://127.0.0.1:3400 greet '{\"name\":\"Ada\"}'\n"
              "  everywire call http://127.0.0.1:3400 count '{\"n\":5,\"delay_ms\":200}' --stream\n"
-             "  echo '[1,2,3]' | everywire call http://127.0.0.1:3400 sum - --timeout 2s\n");
+             "  echo '[1,2,3]' | everywire call http://127.0.0.1:3400 sum - --timeout 2s\n"
+             "  printf '1\\n2\\n' | everywire call jsonrpc://127.0.0.1:3400 sum --input-stream --stream\n"
+             "  everywire call jsonrpc+stdio: initialize '{}' -- ./my-server --stdio\n");
 }
 
 /* ---- options ---- */
@@ -101,7 +103,7 @@ static int take_word(job *j, const char *word) {
 }
 
 /* -1: go on; else the exit code. */
-static int take_option(job *j, const ew__opts *opts, int id) {
+static int take_option(job *j, ew__opts *opts, int id) {
     int bad = 0;
     switch (id) {
     case OPT_STREAM:
@@ -131,7 +133,8 @@ static int take_option(job *j, const ew__opts *opts, int id) {
     case EW__OPT_BAD:
         return ew__cli_usage("call", opts->problem);
     default:
-        return ew__cli_usage("call", "a command after -- is for targets that are started; http:// is not one of them");
+        j->command = (char **)opts->argv + opts->at;
+        opts->at = opts->argc; /* what follows -- is not ours */
     }
     return bad ? bad : -1;
 }
@@ -201,7 +204,7 @@ static int send_lines(ew_request *request, ew__text *pending, bool last) {
             return ew__cli_usagef("call", "input chunk: %s", ew_err_text(err));
         }
         if (err == EW_FULL) {
-            (void)poll(NULL, 0, 10);
+            (void)ew_request_wait_room(request, 0);
         }
         ew__text_drop(pending, line.len + (newline ? 1 : 0));
     }
@@ -311,7 +314,7 @@ int ew__cmd_call(int argc, char **argv) {
     int code = read_options(&j, argc, argv);
     if (code < 0) {
         ew__interrupt_block(); /* before the client makes its thread */
-        code = ew__cli_client("call", j.words[0], &client);
+        code = ew__cli_client("call", j.words[0], j.command, &client);
     }
     if (client) {
         code = run(&j, client);

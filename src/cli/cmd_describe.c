@@ -10,11 +10,10 @@
 #include <unistd.h>
 
 void ew__cmd_describe_help(FILE *out) {
-    (void)fprintf(out,
-                  "Usage: everywire describe TARGET ACTION [OPTIONS]\n\n"
-                  "Shows one action of a peer: its description and the schemas of its input, output and chunks.\n\n"
-                  "  TARGET  where the peer listens: http://HOST:PORT\n"
-                  "  ACTION  a key such as /flow/greet, or a name such as greet\n\nOptions:\n");
+    (void)fprintf(out, "Usage: everywire describe TARGET ACTION [OPTIONS] [-- COMMAND ARGS]\n\n"
+                       "Shows one action of a peer: its description and the schemas of its input, output and "
+                       "chunks.\n\n" EW__TARGET_HELP
+                       "  ACTION  a key such as /flow/greet, or a name such as greet\n\nOptions:\n");
     ew__opts_help(out, ew__listing_table);
     (void)fprintf(out, "\nExamples:\n"
                        "  everywire describe http://127.0.0.1:3400 greet\n"

@@ -9,13 +9,16 @@
 #include <unistd.h>
 
 void ew__cmd_list_help(FILE *out) {
-    (void)fprintf(out, "Usage: everywire list TARGET [OPTIONS]\n\n"
-                       "Shows the actions of a peer: one JSON object, key to descriptor; on a terminal a table.\n\n"
-                       "  TARGET  where the peer listens: http://HOST:PORT\n\nOptions:\n");
+    (void)fprintf(
+        out,
+        "Usage: everywire list TARGET [OPTIONS] [-- COMMAND ARGS]\n\n"
+        "Shows the actions of a peer: one JSON object, key to descriptor; on a terminal a table.\n\n" EW__TARGET_HELP
+        "\nOptions:\n");
     ew__opts_help(out, ew__listing_table);
     (void)fprintf(out, "\nExamples:\n"
                        "  everywire list http://127.0.0.1:3400\n"
-                       "  everywire list http://127.0.0.1:3400 --json | jq 'keys'\n");
+                       "  everywire list http://127.0.0.1:3400 --json | jq 'keys'\n"
+                       "  everywire list jsonrpc+stdio: -- ./my-server --stdio\n");
 }
 
 /* One row; the key column is `width` wide. */

@@ -78,9 +78,22 @@ int ew__cli_read_timeout(const char *verb, const char *text, uint64_t *ret_ms) {
                           err == EW_ELIMIT ? "too long" : "not a duration such as 500ms, 2s, 1m, 1h");
 }
 
-int ew__cli_client(const char *verb, const char *target, ew_client **ret_client) {
+/* What the library and the peer's program have to say, on standard error. Any thread. */
+static void log_line(void *ud, ew_log_level level, const char *room, ew_str line) {
+    (void)ud;
+    (void)room;
+    if (level <= EW_LOG_INFO) {
+        (void)fprintf(stderr, "%.*s\n", (int)line.len, line.ptr);
+    }
+}
+
+int ew__cli_client(const char *verb, const char *target, char **command, ew_client **ret_client) {
+    static ew_env env; /* outlives the client, and is the same for each */
     const char *problem = NULL;
-    ew_err err = ew_client_new(target, NULL, ret_client, &problem);
+    env = *ew_env_default();
+    env.log = log_line;
+    ew_client_options options = {.env = &env, .command = (const char *const *)command};
+    ew_err err = ew_client_new(target, &options, ret_client, &problem);
     if (err == EW_OK) {
         return 0;
     }

@@ -51,8 +51,8 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
         case EW__OPT_BAD:
             return ew__cli_usage(listing->verb, opts.problem);
         default:
-            return ew__cli_usage(listing->verb,
-                                 "a command after -- is for targets that are started; http:// is not one of them");
+            listing->command = argv + opts.at;
+            opts.at = argc; /* what follows -- is not ours */
         }
         if (code >= 0) {
             return code;
@@ -85,7 +85,7 @@ static int keep(ew__listing *listing, const ew_end *end) {
 int ew__listing_fetch(ew__listing *listing) {
     ew_client *client = NULL;
     ew_request *request = NULL;
-    int code = ew__cli_client(listing->verb, listing->target, &client);
+    int code = ew__cli_client(listing->verb, listing->target, listing->command, &client);
     if (code != EW__EXIT_OK) {
         return code;
     }

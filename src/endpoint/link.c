@@ -66,6 +66,8 @@ static ew_err attach(ew__link *link, const ew__wire *wire, ew__role role) {
         return err;
     }
     link->peer = peer;
+    if (wire->caps & EW__CAN_DUPLEX)
+        ew__stream_keepalive(&link->stream, true); /* a session may be silent for long: is the peer still there? */
     return EW_OK;
 }
 
@@ -162,6 +164,8 @@ static void on_eof(ew__stream *stream) {
         link->peer->wire->eof(link->peer);
     else
         ew__stream_close(stream, EW_OK);
+    if (link->owner->eof)
+        link->owner->eof(link);
 }
 
 static void on_drained(ew__stream *stream) {

@@ -31,6 +31,7 @@ void ew__scratches_done(ew__scratches *scratches, const ew_env *env);
 typedef struct ew__link ew__link;
 
 typedef struct ew__link_owner {
+    void (*eof)(ew__link *link);                /* the other side says no more; may be NULL */
     void (*ready)(ew__link *link);              /* calling: it can take another call; may be NULL */
     void (*closed)(ew__link *link, ew_err why); /* the owner takes it out of its list; the memory is freed after that */
 } ew__link_owner;

@@ -68,6 +68,9 @@ static void check_closed(ew__pool *pool) {
     on_closed(pool);
 }
 
+/* Connections that carry many calls, in both directions: one is enough, and it stays until the client goes. */
+static bool is_session(const ew__pool *pool) { return (pool->wire->caps & EW__CAN_DUPLEX) != 0; }
+
 static void on_idle(ew__timer *timer, uint64_t now) {
     ew__pool *pool = ew__container_of(timer, ew__pool, idle);
     bool more = false;
@@ -88,7 +91,7 @@ static void on_link_ready(ew__link *link) {
     ew__pool *pool = link->owner_ud;
     link->idle_since = pool->loop->home.now;
     serve_queue(pool);
-    if (!ew__timer_active(&pool->idle) && !pool->closing)
+    if (!ew__timer_active(&pool->idle) && !pool->closing && !is_session(pool))
         (void)ew__timer_set(&pool->loop->home.timers, &pool->idle, link->idle_since + EW__MS(IDLE_MS), on_idle);
 }
 
@@ -108,6 +111,7 @@ static void adopt(ew__pool *pool, ew__link *link) {
     EW__LIST_ADD(pool->links, link);
     pool->n_links++;
     ew__count(&pool->traffic.dialled, 1);
+    link->conn.stdio = pool->where.kind == EW__WHERE_CHILD;
     ew__link_start(link, pool->loop, pool->wire, EW__CALL);
     on_link_ready(link);
 }
@@ -134,8 +138,11 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
     ew__link_discard(link);
     if (!pool->closing && pool->n_links == 0 && pool->n_dialling == 0) {
         char text[200];
-        (void)snprintf(text, sizeof text, "cannot connect to %.*s: %s", (int)pool->site.authority.len,
-                       pool->site.authority.ptr, detail);
+        if (pool->where.kind == EW__WHERE_CHILD)
+            (void)snprintf(text, sizeof text, "%s", detail);
+        else
+            (void)snprintf(text, sizeof text, "cannot connect to %.*s: %s", (int)pool->site.authority.len,
+                           pool->site.authority.ptr, detail);
         fail_waiting(pool, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(text));
     }
     check_closed(pool);
@@ -148,8 +155,8 @@ static ew_err dial(ew__pool *pool) {
         return EW_ENOMEM;
     entry->pool = pool;
     entry->link = ew__link_new(loop, &pool->site, &pool->scratches, &pool->traffic, &owner, entry);
-    ew_err err = entry->link ? ew__dial_start(loop, &entry->link->stream, pool->host, pool->port,
-                                              loop->home.limits->connect_ms, on_dialled, &entry->dial)
+    ew_err err = entry->link ? ew__dial_start(loop, &entry->link->stream, &pool->where, loop->home.limits->connect_ms,
+                                              on_dialled, &entry->dial)
                              : EW_ENOMEM;
     if (err != EW_OK) {
         if (entry->link)
@@ -169,6 +176,13 @@ static ew__link *free_link(const ew__pool *pool) {
     return NULL;
 }
 
+static bool wants_dial(const ew__pool *pool) {
+    const ew_limits *limits = pool->loop->home.limits;
+    uint64_t most = pool->where.kind == EW__WHERE_CHILD ? 1 : limits->client_connections;
+    uint64_t per_link = is_session(pool) ? limits->calls_per_connection : 1;
+    return pool->n_waiting > pool->n_dialling * per_link && pool->n_links + pool->n_dialling < most;
+}
+
 /* Gives waiting calls to connections that have room, and dials for the rest. */
 static void serve_queue(ew__pool *pool) {
     ew__link *link;
@@ -178,8 +192,7 @@ static void serve_queue(ew__pool *pool) {
         if (pool->wire->open(link->peer, call) != EW_OK)
             ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
     }
-    while (pool->n_waiting > pool->n_dialling &&
-           pool->n_links + pool->n_dialling < pool->loop->home.limits->client_connections) {
+    while (wants_dial(pool)) {
         if (dial(pool) == EW_OK)
             continue;
         if (pool->n_links + pool->n_dialling == 0)
@@ -231,14 +244,12 @@ void ew__pool_open(ew__pool *pool, ew_call *call) {
 
 /* ---- life ---- */
 
-void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const char *host,
-                   uint16_t port) {
+void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const ew__where *where) {
     memset(pool, 0, sizeof *pool);
     pool->loop = loop;
     pool->wire = wire;
     pool->site = *site;
-    pool->host = host;
-    pool->port = port;
+    pool->where = *where;
 }
 
 void ew__pool_close(ew__pool *pool, void (*on_closed)(ew__pool *pool)) {

@@ -12,8 +12,7 @@ struct ew__pool {
     ew__loop *loop;
     const ew__wire *wire;
     ew__site site;
-    const char *host; /* borrowed */
-    uint16_t port;
+    ew__where where; /* what it points to is borrowed */
     ew__link *links;
     struct ew__pool_wait *first, *last; /* calls that wait, in order */
     uint32_t n_waiting;
@@ -28,8 +27,8 @@ struct ew__pool {
     void *ud;
 };
 
-void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const char *host,
-                   uint16_t port);
+/* where is copied, what it points to is borrowed. */
+void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const ew__where *where);
 /* Opens a call that was made with ew__call_new: it ends exactly once, whatever happens to the connections. */
 void ew__pool_open(ew__pool *pool, ew_call *call);
 /* Fails what waits, closes all; on_closed follows, possibly at once. */

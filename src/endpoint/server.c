@@ -25,16 +25,23 @@ static void check_closed(ew__server *server) {
     on_closed(server);
 }
 
+static void on_link_eof(ew__link *link) {
+    ew__server *server = link->owner_ud;
+    if (link->conn.stdio && server->on_stdio_end)
+        server->on_stdio_end(server);
+}
+
 static void on_link_closed(ew__link *link, ew_err why) {
     ew__server *server = link->owner_ud;
     (void)why;
+    on_link_eof(link);
     EW__LIST_REMOVE(server->links, link);
     server->n_links--;
     atomic_fetch_sub_explicit(server->connections, 1, memory_order_relaxed);
     check_closed(server);
 }
 
-static const ew__link_owner owner = {.closed = on_link_closed};
+static const ew__link_owner owner = {.eof = on_link_eof, .closed = on_link_closed};
 
 static void on_door_closed(ew__listener *listener) {
     ew__door *door = ew__container_of(listener, ew__door, listener);
@@ -82,6 +89,15 @@ static void on_connection(ew__listener *listener) {
         ew__link_close(link, err);
 }
 
+static ew__door *add_door(ew__server *server, const ew__wire *wire, const ew__site *site) {
+    ew__door *door = &server->doors[server->n_doors++];
+    door->server = server;
+    door->wire = wire;
+    door->site = *site;
+    door->site.actions = ew__registry_get(server->registry);
+    return door;
+}
+
 ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wire *wire, const ew__site *site) {
     if (server->n_doors == server->max_doors)
         return EW_ELIMIT;
@@ -89,13 +105,27 @@ ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wir
     ew_err err = ew__listen(&door->listener, server->loop, address, on_connection);
     if (err != EW_OK)
         return err;
-    door->server = server;
-    door->wire = wire;
-    door->site = *site;
+    add_door(server, wire, site);
     door->site.port = address->port;
-    door->site.actions = ew__registry_get(server->registry);
     door->open = true;
-    server->n_doors++;
+    return EW_OK;
+}
+
+ew_err ew__server_stdio(ew__server *server, const ew__wire *wire, const ew__site *site) {
+    if (server->n_doors == server->max_doors)
+        return EW_ELIMIT;
+    ew__door *door = add_door(server, wire, site);
+    ew__link *link = ew__link_new(server->loop, &door->site, &server->scratches, &server->traffic, &owner, server);
+    ew_err err = link ? ew__stream_open_stdio(&link->stream, server->loop) : EW_ENOMEM;
+    if (err != EW_OK) {
+        if (link)
+            ew__link_discard(link);
+        return err;
+    }
+    link->conn.stdio = true;
+    atomic_fetch_add_explicit(server->connections, 1, memory_order_relaxed);
+    add_link(server, link);
+    ew__link_start(link, server->loop, wire, EW__SERVE);
     return EW_OK;
 }
 

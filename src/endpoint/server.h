@@ -9,13 +9,13 @@
 
 typedef struct ew__server ew__server;
 
-/* One listening socket of one loop. */
+/* One listening socket of one loop; or standard input and output, where one connection has come already. */
 typedef struct ew__door {
     ew__listener listener;
     ew__server *server;
     const ew__wire *wire; /* NULL: any */
     ew__site site;
-    bool open;
+    bool open; /* it listens */
 } ew__door;
 
 struct ew__server {
@@ -31,6 +31,7 @@ struct ew__server {
     ew__traffic traffic;
     bool closing;
     void (*on_closed)(ew__server *server);
+    void (*on_stdio_end)(ew__server *server); /* standard input has ended, or the other side has gone; may be NULL */
     void *ud;
 };
 
@@ -42,6 +43,8 @@ ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registr
  * ew__listen.
  */
 ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wire *wire, const ew__site *site);
+/* Serves whoever started this program, on standard input and output. Errors as ew__stream_open_stdio. */
+ew_err ew__server_stdio(ew__server *server, const ew__wire *wire, const ew__site *site);
 /* Uses the newest version of the actions from now on. */
 void ew__server_refresh(ew__server *server);
 /* No new connections; calls on kept ones are refused. */

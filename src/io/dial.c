@@ -1,15 +1,19 @@
 /*
- * io/dial.c: reaching a peer: resolve its name, try each address in turn, within one time limit for all of it.
+ * io/dial.c: reaching a peer: resolve its name and try each address in turn; connect to a Unix socket; start a child.
+ * There is one time limit for all of it.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "io/stream.h"
+#include "io/child.h"
 #include <netdb.h>
 #include <stdio.h>
+#include <sys/un.h>
 
 struct ew__dial {
     ew__loop *loop;
     ew__stream *stream;
+    ew__where where;
     ew__dial_done done;
+    ew__child *child; /* while it is being started */
     struct addrinfo *found;
     struct addrinfo *at; /* the one being tried */
     uv_getaddrinfo_t lookup;
@@ -18,21 +22,30 @@ struct ew__dial {
     ew_err verdict; /* why it is being given up, EW_OK while it is not */
     int last_error; /* libuv's, of the last attempt */
     bool resolving;
-    bool connected; /* stream->tcp is a live handle that must be closed on failure */
+    bool failed; /* before anything could begin: the timer tells it */
 };
+
+static void write_detail(const ew__dial *dial, ew_err err, char *out, size_t size) {
+    const char *why = err == EW_ETIMEOUT ? "timed out" : dial->last_error ? uv_strerror(dial->last_error) : "cancelled";
+    if (dial->where.kind == EW__WHERE_CHILD && err == EW_ECONNECT)
+        (void)snprintf(out, size, "cannot start %.100s: %s", dial->where.argv[0], why);
+    else
+        (void)snprintf(out, size, "%s", why);
+}
 
 static void finish(ew__dial *dial, ew_err err) {
     ew__loop *loop = dial->loop;
     ew__stream *stream = dial->stream;
     ew__dial_done done = dial->done;
-    const char *detail = err == EW_ETIMEOUT ? "timed out"
-                         : dial->last_error ? uv_strerror(dial->last_error)
-                                            : "cancelled";
+    char detail[200];
+    write_detail(dial, err, detail, sizeof detail);
     ew__timer_stop(&loop->home.timers, &dial->timer);
     uv_freeaddrinfo(dial->found);
     ew__free(loop->home.env, dial, sizeof *dial);
     done(stream, err, err == EW_OK ? NULL : detail);
 }
+
+/* ---- connecting ---- */
 
 static void try_address(ew__dial *dial);
 
@@ -47,9 +60,10 @@ static void on_attempt_closed(uv_handle_t *handle) {
 }
 
 static void close_attempt(ew__dial *dial) {
-    dial->stream->tcp.data = dial;
-    if (!uv_is_closing((uv_handle_t *)&dial->stream->tcp))
-        uv_close((uv_handle_t *)&dial->stream->tcp, on_attempt_closed);
+    uv_handle_t *handle = &dial->stream->handle.any;
+    handle->data = dial;
+    if (!uv_is_closing(handle))
+        uv_close(handle, on_attempt_closed);
 }
 
 static void on_connect(uv_connect_t *request, int status) {
@@ -69,14 +83,13 @@ static void try_address(ew__dial *dial) {
         finish(dial, EW_ECONNECT);
         return;
     }
-    (void)uv_tcp_init(dial->loop->uv, &dial->stream->tcp);
+    (void)uv_tcp_init(dial->loop->uv, &dial->stream->handle.tcp);
+    dial->stream->kind = EW__STREAM_TCP;
     dial->connect.data = dial;
-    int err = uv_tcp_connect(&dial->connect, &dial->stream->tcp, dial->at->ai_addr, on_connect);
+    int err = uv_tcp_connect(&dial->connect, &dial->stream->handle.tcp, dial->at->ai_addr, on_connect);
     if (err != 0) {
         dial->last_error = err;
         close_attempt(dial);
-    } else {
-        dial->connected = true;
     }
 }
 
@@ -94,46 +107,92 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
     }
 }
 
+static void on_child_started(void *ud, int error) {
+    ew__dial *dial = ud;
+    dial->child = NULL;
+    dial->last_error = dial->verdict == EW_OK ? error : 0;
+    finish(dial, dial->verdict != EW_OK ? dial->verdict : error ? EW_ECONNECT : EW_OK);
+}
+
+/* ---- giving up ---- */
+
 static void give_up(ew__dial *dial, ew_err verdict) {
     if (dial->verdict != EW_OK)
         return;
     dial->verdict = verdict;
     if (dial->resolving)
         (void)uv_cancel((uv_req_t *)&dial->lookup); /* on_resolved follows, cancelled or not */
-    else
+    else if (dial->child)
+        ew__child_abandon(dial->child);
+    else if (!dial->failed)
         close_attempt(dial);
 }
 
 static void on_timeout(ew__timer *timer, uint64_t now) {
+    ew__dial *dial = ew__container_of(timer, ew__dial, timer);
     (void)now;
-    give_up(ew__container_of(timer, ew__dial, timer), EW_ETIMEOUT);
+    if (dial->failed)
+        finish(dial, dial->verdict != EW_OK ? dial->verdict : EW_ECONNECT);
+    else
+        give_up(dial, EW_ETIMEOUT);
 }
 
 void ew__dial_cancel(ew__dial *dial) { give_up(dial, EW_ECANCELLED); }
 
-ew_err ew__dial_start(ew__loop *loop, ew__stream *stream, const char *host, uint16_t port, uint64_t timeout_ms,
+/* ---- beginning: 0 or an error of libuv ---- */
+
+static int begin_tcp(ew__dial *dial) {
+    char service[8];
+    (void)snprintf(service, sizeof service, "%u", dial->where.port);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP, .ai_flags = AI_NUMERICSERV};
+    dial->lookup.data = dial;
+    int err = uv_getaddrinfo(dial->loop->uv, &dial->lookup, on_resolved, dial->where.host, service, &hints);
+    dial->resolving = err == 0;
+    return err;
+}
+
+static int begin_unix(ew__dial *dial) {
+    size_t n = strlen(dial->where.path);
+    if (n == 0 || n >= sizeof((struct sockaddr_un *)0)->sun_path) /* libuv would cut it */
+        return n ? UV_ENAMETOOLONG : UV_ENOENT;
+    (void)uv_pipe_init(dial->loop->uv, &dial->stream->handle.pipe, 0);
+    dial->stream->kind = EW__STREAM_UNIX;
+    dial->connect.data = dial;
+    uv_pipe_connect(&dial->connect, &dial->stream->handle.pipe, dial->where.path, on_connect);
+    return 0;
+}
+
+static int begin(ew__dial *dial) {
+    switch ((ew__where_kind)dial->where.kind) {
+    case EW__WHERE_TCP:
+        return begin_tcp(dial);
+    case EW__WHERE_UNIX:
+        return begin_unix(dial);
+    case EW__WHERE_CHILD:
+        return ew__child_start(dial->loop, dial->stream, dial->where.argv, on_child_started, dial, &dial->child);
+    }
+    return UV_EINVAL;
+}
+
+ew_err ew__dial_start(ew__loop *loop, ew__stream *stream, const ew__where *where, uint64_t timeout_ms,
                       ew__dial_done done, ew__dial **ret_dial) {
     ew__dial *dial = ew__zalloc(loop->home.env, sizeof *dial);
     if (!dial)
         return EW_ENOMEM;
     dial->loop = loop;
     dial->stream = stream;
+    dial->where = *where;
     dial->done = done;
-    dial->resolving = true;
-    dial->lookup.data = dial;
-    char service[8];
-    (void)snprintf(service, sizeof service, "%u", port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP, .ai_flags = AI_NUMERICSERV};
-    uint64_t at = ew__home_read_clock(&loop->home) + EW__MS(timeout_ms);
-    ew_err err = ew__timer_set(&loop->home.timers, &dial->timer, at, on_timeout);
-    if (err == EW_OK && uv_getaddrinfo(loop->uv, &dial->lookup, on_resolved, host, service, &hints) != 0) {
-        ew__timer_stop(&loop->home.timers, &dial->timer);
-        err = EW_ENOMEM;
-    }
+    uint64_t now = ew__home_read_clock(&loop->home);
+    ew_err err = ew__timer_set(&loop->home.timers, &dial->timer, now + EW__MS(timeout_ms), on_timeout);
     if (err != EW_OK) {
         ew__free(loop->home.env, dial, sizeof *dial);
         return err;
     }
+    dial->last_error = begin(dial);
+    dial->failed = dial->last_error != 0;
+    if (dial->failed) /* done must not be called before the caller has the dial: it is told in the next turn */
+        (void)ew__timer_set(&loop->home.timers, &dial->timer, now, on_timeout); /* a move: cannot fail */
     *ret_dial = dial;
     return EW_OK;
 }

@@ -1,27 +1,38 @@
 /*
  * io/stream.c: reading and writing of a connected stream. See stream.h.
  *
- * Writing: first what the socket takes at once (no request, no epoll change); the rest goes through one
- * uv_write at a time, whose bytes stay in the owner's queue until they have left.
+ * Writing: first what the socket takes at once (no request, no epoll change). The rest of a TCP stream goes through one
+ * uv_write at a time, whose bytes stay in the owner's queue until they have left; the others wait until their
+ * descriptor has room and try again.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "io/fd.h"
 #include "io/stream.h"
 #include <errno.h>
+#include <netinet/tcp.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
 
 #define LINGER_MS 2000
 #define VECTORS 16
 
-static uv_stream_t *uv_of(ew__stream *stream) { return (uv_stream_t *)&stream->tcp; }
+static uv_stream_t *uv_of(ew__stream *stream) { return &stream->handle.stream; }
 
-static ew__stream *stream_of(const void *handle) { return ew__container_of(handle, ew__stream, tcp); }
+static ew__stream *stream_of(const void *handle) { return ew__container_of(handle, ew__stream, handle); }
 
 /* ---- closing ---- */
 
+void ew__stream_gone(ew__stream *stream) { stream->events->closed(stream, stream->why); }
+
 static void on_closed(uv_handle_t *handle) {
     ew__stream *stream = stream_of(handle);
-    stream->events->closed(stream, stream->why);
+    if (stream->beside)
+        stream->beside->closed(stream);
+    else
+        ew__stream_gone(stream);
 }
 
 static void leave_dirty_list(ew__stream *stream) {
@@ -33,6 +44,8 @@ static void leave_dirty_list(ew__stream *stream) {
     stream->dirty = false;
 }
 
+static void stop_waiting(ew__stream *stream);
+
 void ew__stream_close(ew__stream *stream, ew_err why) {
     if (stream->closing)
         return;
@@ -41,7 +54,11 @@ void ew__stream_close(ew__stream *stream, ew_err why) {
     if (stream->dirty)
         leave_dirty_list(stream);
     ew__timer_stop(&stream->loop->home.timers, &stream->stall);
-    uv_close((uv_handle_t *)&stream->tcp, on_closed);
+    if (stream->waiter)
+        stop_waiting(stream);
+    if (stream->beside)
+        stream->beside->closing(stream);
+    uv_close(&stream->handle.any, on_closed);
 }
 
 static void on_stall(ew__timer *timer, uint64_t now) {
@@ -69,7 +86,14 @@ static void linger(ew__stream *stream) {
     if (stream->lingering || stream->closing)
         return;
     stream->lingering = true;
-    (void)shutdown(stream->fd, SHUT_WR);
+    if (stream->kind != EW__STREAM_STDIO)
+        (void)shutdown(stream->fd, SHUT_WR);
+    if (stream->beside)
+        stream->beside->shut(stream);
+    if (stream->kind == EW__STREAM_STDIO) { /* its other side is not one peer: nobody answers our eof by an eof */
+        ew__stream_close(stream, EW_OK);
+        return;
+    }
     stream->progress_at = stream->loop->home.now;
     watch_progress(stream, LINGER_MS);
     ew__stream_read(stream, true);
@@ -129,6 +153,27 @@ static void on_written(uv_write_t *request, int status) {
 }
 
 /*
+ * writev to a pipe whose reader has gone raises SIGPIPE, and there is no flag against it: it is kept from this thread
+ * for the time of the call, and taken away if the call raised it.
+ */
+static ssize_t write_without_signal(int fd, const struct iovec *iov, unsigned count) {
+    sigset_t pipe_only, pending, old;
+    const struct timespec at_once = {0, 0};
+    sigemptyset(&pipe_only);
+    sigaddset(&pipe_only, SIGPIPE);
+    sigemptyset(&pending);
+    (void)sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &pipe_only, &old);
+    ssize_t n = writev(fd, iov, (int)count);
+    int error = errno;
+    if (n < 0 && error == EPIPE && !sigismember(&pending, SIGPIPE))
+        (void)sigtimedwait(&pipe_only, NULL, &at_once);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    errno = error;
+    return n;
+}
+
+/*
  * What the socket takes now: how much, or a negative errno. Past libuv, because send is cheaper than the write it would
  * use, and because it raises no SIGPIPE in a host that does not ignore it.
  */
@@ -138,39 +183,116 @@ static ssize_t send_now(ew__stream *stream) {
     ssize_t n;
     unsigned count = ew__out_peek(stream->out, vec, VECTORS);
     do {
-        if (count == 1) {
+        if (count == 1 && !stream->no_socket) {
             n = send(stream->fd, vec[0].ptr, vec[0].len, MSG_NOSIGNAL | MSG_DONTWAIT);
             continue;
         }
         for (unsigned i = 0; i < count; i++)
             iov[i] = (struct iovec){(void *)(uintptr_t)vec[i].ptr, vec[i].len};
+        if (stream->no_socket) {
+            n = write_without_signal(stream->fd, iov, count);
+            continue;
+        }
         struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
         n = sendmsg(stream->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     return n < 0 ? -errno : n;
 }
 
-/* The socket is full: libuv writes when it has room. */
-static void write_later(ew__stream *stream) {
+static ew_err begin_write(ew__stream *stream) {
     uv_buf_t bufs[VECTORS];
     size_t bytes = 0;
     unsigned n = fill_vectors(stream, bufs, &bytes);
     struct pending *pending = ew__alloc(stream->loop->home.env, sizeof *pending);
-    if (!pending) {
-        ew__stream_close(stream, EW_ENOMEM);
-        return;
-    }
+    if (!pending)
+        return EW_ENOMEM;
     pending->stream = stream;
     int err = uv_write(&pending->request, uv_of(stream), bufs, n, on_written);
     if (err != 0) {
         ew__free(stream->loop->home.env, pending, sizeof *pending);
-        ew__stream_close(stream, ew__err_from_uv(err));
-        return;
+        return ew__err_from_uv(err);
     }
     stream->writing = bytes;
+    return EW_OK;
+}
+
+/*
+ * Waiting for room without libuv's write, which raises SIGPIPE when the other side has gone: with Unix sockets and pipes
+ * that is the usual way to learn of it. A descriptor of its own, because the loop watches the stream's already; TCP does
+ * not get one, because many slow readers would double the number of descriptors.
+ */
+struct ew__waiter {
+    uv_poll_t poll;
+    ew__stream *stream; /* NULL: it has let go */
+    const ew_env *env;
+    int fd;
+};
+
+static void on_waiter_closed(uv_handle_t *handle) {
+    struct ew__waiter *waiter = ew__container_of(handle, struct ew__waiter, poll);
+    ew__free(waiter->env, waiter, sizeof *waiter);
+}
+
+static void stop_waiting(ew__stream *stream) {
+    struct ew__waiter *waiter = stream->waiter;
+    stream->waiter = NULL;
+    stream->writing = 0;
+    waiter->stream = NULL;
+    uv_close((uv_handle_t *)&waiter->poll, on_waiter_closed);
+    close(waiter->fd);
+}
+
+static void on_room(uv_poll_t *poll, int status, int events) {
+    struct ew__waiter *waiter = ew__container_of(poll, struct ew__waiter, poll);
+    ew__stream *stream = waiter->stream;
+    (void)status; /* an error shows when we write */
+    (void)events;
+    if (!stream)
+        return;
+    ew__home_read_clock(&stream->loop->home);
+    stop_waiting(stream);
+    ew__stream_flush(stream);
+}
+
+static ew_err begin_wait(ew__stream *stream) {
+    struct ew__waiter *waiter = ew__alloc(stream->loop->home.env, sizeof *waiter);
+    if (!waiter)
+        return EW_ENOMEM;
+    int fd = ew__fd_copy(stream->fd);
+    if (fd < 0 || uv_poll_init(stream->loop->uv, &waiter->poll, fd) != 0) {
+        if (fd >= 0)
+            close(fd);
+        ew__free(stream->loop->home.env, waiter, sizeof *waiter);
+        return EW_EIO;
+    }
+    waiter->stream = stream;
+    waiter->env = stream->loop->home.env;
+    waiter->fd = fd;
+    stream->waiter = waiter;
+    stream->writing = stream->out->bytes;
+    (void)uv_poll_start(&waiter->poll, UV_WRITABLE, on_room);
+    return EW_OK;
+}
+
+/* The other side is full: the rest leaves when it has room. */
+static void write_later(ew__stream *stream) {
+    ew_err err = stream->kind == EW__STREAM_TCP ? begin_write(stream) : begin_wait(stream);
+    if (err != EW_OK) {
+        ew__stream_close(stream, err);
+        return;
+    }
     if (stream->out->bytes >= stream->loop->home.limits->out_high_bytes)
         stream->was_full = true;
     watch_progress(stream, stream->loop->home.limits->stall_ms);
+}
+
+/*
+ * A child that has ended takes no more, but what it wrote before is still to be read: what waits for it is dropped, and
+ * the end comes with its eof.
+ */
+static void drop_output(ew__stream *stream) {
+    ew__out_consume(stream->out, stream->out->bytes);
+    after_write(stream, 0);
 }
 
 void ew__stream_flush(ew__stream *stream) {
@@ -179,6 +301,10 @@ void ew__stream_flush(ew__stream *stream) {
         if (done == -EAGAIN || done == -EWOULDBLOCK || done == -ENOBUFS) {
             stream->progress_at = stream->loop->home.now;
             write_later(stream);
+            return;
+        }
+        if (stream->kind == EW__STREAM_CHILD && (done == -EPIPE || done == -ECONNRESET)) {
+            drop_output(stream);
             return;
         }
         if (done < 0) {
@@ -236,7 +362,7 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
     if (n == 0 || stream->closing)
         return;
     ew__home_read_clock(&stream->loop->home);
-    if (n == UV_EOF) {
+    if (n == UV_EOF || (n == UV_ECONNRESET && stream->kind == EW__STREAM_CHILD)) { /* reset: it left input unread */
         on_end_of_input(stream);
     } else if (n < 0) {
         ew__stream_close(stream, ew__err_from_uv((int)n));
@@ -267,8 +393,25 @@ void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_event
     stream->out = out;
     stream->progress_at = loop->home.now;
     uv_os_fd_t fd = -1;
-    (void)uv_fileno((uv_handle_t *)&stream->tcp, &fd);
-    stream->fd = fd;
-    (void)uv_tcp_nodelay(&stream->tcp, 1);
+    if (stream->kind != EW__STREAM_STDIO) { /* it has set its own */
+        (void)uv_fileno(&stream->handle.any, &fd);
+        stream->fd = fd;
+    }
+    if (stream->kind == EW__STREAM_TCP)
+        (void)uv_tcp_nodelay(&stream->handle.tcp, 1);
     ew__stream_read(stream, true);
+}
+
+#define KEEPALIVE_SECONDS 60
+#define KEEPALIVE_INTERVAL 10
+#define KEEPALIVE_PROBES 6
+
+void ew__stream_keepalive(ew__stream *stream, bool on) {
+    int enabled = on, idle = KEEPALIVE_SECONDS, interval = KEEPALIVE_INTERVAL, probes = KEEPALIVE_PROBES;
+    if (stream->kind != EW__STREAM_TCP || stream->closing)
+        return;
+    (void)setsockopt(stream->fd, SOL_SOCKET, SO_KEEPALIVE, &enabled, sizeof enabled);
+    (void)setsockopt(stream->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    (void)setsockopt(stream->fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    (void)setsockopt(stream->fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }

@@ -1,7 +1,7 @@
 /*
- * io/stream.h: byte streams on a loop: TCP connections, accepted or dialled. Sending is coalesced: what is queued
- * during a turn of the loop leaves in one write; what the socket does not take waits for it, with a limit on the time
- * without progress.
+ * io/stream.h: byte streams on a loop: TCP and Unix connections, accepted or dialled; children; standard input and
+ * output. Sending is coalesced: what is queued during a turn of the loop leaves in one write; what the other side does
+ * not take waits for it, with a limit on the time without progress.
  */
 #ifndef EW_IO_STREAM_H
 #define EW_IO_STREAM_H
@@ -18,17 +18,43 @@ typedef struct ew__stream_events {
     void (*closed)(ew__stream *stream, ew_err why); /* last; the owner may free its memory now */
 } ew__stream_events;
 
-struct ew__stream {
+/* The handle of a connection or listener; which of them, its kind says. */
+typedef union ew__handle {
+    uv_handle_t any;
+    uv_stream_t stream;
     uv_tcp_t tcp;
+    uv_pipe_t pipe;
+} ew__handle;
+
+typedef enum ew__stream_kind {
+    EW__STREAM_TCP,
+    EW__STREAM_UNIX,
+    EW__STREAM_CHILD, /* our end of a socket pair */
+    EW__STREAM_STDIO, /* two descriptors */
+} ew__stream_kind;
+
+/* What children and standard input and output have beside the handle: they keep it in front of their own memory. */
+typedef struct ew__beside {
+    void (*shut)(ew__stream *stream);    /* all has left: tell the other side, as far as the stream has not */
+    void (*closing)(ew__stream *stream); /* the handle is about to be closed */
+    void (*closed)(ew__stream *stream);  /* it is: free this when the rest is done, and call ew__stream_gone */
+} ew__beside;
+
+struct ew__stream {
+    ew__handle handle;
     ew__loop *loop;
     const ew__stream_events *events;
     ew__out *out; /* the owner's queue */
     ew__stream *next_dirty;
-    ew__timer stall;      /* no progress in writing, or lingering too long */
-    uint64_t progress_at; /* when the last bytes left */
-    size_t writing;       /* bytes handed to libuv, still in `out` */
+    ew__beside *beside;        /* NULL for connections */
+    struct ew__waiter *waiter; /* waits until a full descriptor has room; not for TCP */
+    ew__timer stall;           /* no progress in writing, or lingering too long */
+    uint64_t progress_at;      /* when the last bytes left */
+    size_t writing;            /* bytes handed to libuv, still in `out` */
     ew_err why;
-    int fd;
+    int fd;         /* to write to */
+    uint8_t kind;   /* ew__stream_kind */
+    bool no_socket; /* fd knows no send */
     bool dirty;
     bool reading;
     bool finishing; /* close when all has left */
@@ -38,44 +64,81 @@ struct ew__stream {
     uint64_t bytes_in, bytes_out;
 };
 
-/* Takes an accepted or connected socket that sits in stream->tcp. */
+/* Takes what ew__accept, ew__dial_start or ew__stream_open_stdio put into a stream that was zeros before. */
 void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_events *events, ew__out *out);
 void ew__stream_send(ew__stream *stream);  /* *out has bytes: send them in this turn */
-void ew__stream_flush(ew__stream *stream); /* now, as far as the socket takes them */
+void ew__stream_flush(ew__stream *stream); /* now, as far as the other side takes them */
 void ew__stream_read(ew__stream *stream, bool on);
 void ew__stream_finish(ew__stream *stream);            /* close when all has left */
 void ew__stream_close(ew__stream *stream, ew_err why); /* now; closed follows */
+/*
+ * TCP: asks a silent peer after a minute whether it is still there, so that a session notices a lost one. Nothing on
+ * other streams.
+ */
+void ew__stream_keepalive(ew__stream *stream, bool on);
+/* For `beside`: all is done, the owner may have its memory back. */
+void ew__stream_gone(ew__stream *stream);
+
+/*
+ * A stream on standard input and output: frames in, frames out. From then on descriptor 0 is /dev/null and 1 is what 2
+ * is, so that a stray printf does not get between the frames. One at a time in a process: EW_EBUSY for a second;
+ * EW_ENOMEM, EW_EIO. Then 0 and 1 are as they were and there is nothing to clean up.
+ */
+ew_err ew__stream_open_stdio(ew__stream *stream, ew__loop *loop);
+
+/* ---- addresses ---- */
+
+typedef enum ew__address_kind { EW__ADDR_TCP, EW__ADDR_UNIX, EW__ADDR_STDIO } ew__address_kind;
+
+typedef struct ew__address {
+    struct sockaddr_storage storage;
+    char text[128]; /* "127.0.0.1:3400", "unix:/run/x.sock", "stdio" */
+    uint8_t kind;   /* ew__address_kind */
+    bool loopback;  /* cannot be reached from another machine */
+    uint16_t port;  /* TCP; 0 for the others */
+    /* Unix, while it is listened on: one socket for all loops, and the file that is taken away with the last of them */
+    int fd;
+    dev_t device;
+    ino_t inode;
+    atomic_uint listeners;
+} ew__address;
+
+/*
+ * "HOST:PORT" with a numeric host, "localhost", or "[v6]"; "unix:PATH"; "stdio". EW_OK or EW_EINVAL (also for a path
+ * that is empty or too long for a socket).
+ */
+ew_err ew__address_parse(const char *text, ew__address *ret);
+/*
+ * Is the address free to listen on? EW_OK, EW_EADDRINUSE, EW_EACCESS, EW_EEXISTS (a file that is no socket), EW_EIO.
+ * Port 0 is always free; so is a socket file that nobody listens on.
+ */
+ew_err ew__address_probe(const ew__address *address);
 
 /* ---- listening ---- */
 
 typedef struct ew__listener ew__listener;
 struct ew__listener {
-    uv_tcp_t tcp;
+    ew__handle handle;
     ew__loop *loop;
+    ew__address *address;                       /* Unix: the owner's */
     void (*connection)(ew__listener *listener); /* one waits: ew__accept takes it */
     void (*closed)(ew__listener *listener);     /* set once it is being closed */
-    uv_tcp_t refused;                           /* a connection that is being refused */
+    ew__handle refused;                         /* a connection that is being refused */
+    uint8_t kind;                               /* ew__stream_kind of its connections */
     bool refusing, refuse_again;
 };
 
-typedef struct ew__address {
-    struct sockaddr_storage storage;
-    char text[64]; /* "127.0.0.1:3400" */
-    uint16_t port;
-    bool loopback;
-} ew__address;
-
-/* "HOST:PORT" with a numeric host, "localhost", or "[v6]". EW_OK or EW_EINVAL. */
-ew_err ew__address_parse(const char *text, ew__address *ret);
-/* Is the address free to listen on? EW_OK, EW_EADDRINUSE, EW_EACCESS, EW_EIO. Port 0 is always free. */
-ew_err ew__address_probe(const ew__address *address);
 /*
- * Binds with SO_REUSEPORT (each loop has its own) and fills in the port if it was 0. Before the loop runs, or on its
- * thread.
+ * TCP: binds with SO_REUSEPORT (each loop has its own socket) and fills in the port if it was 0. Unix: the first binds,
+ * others share its socket; the address must stay where it is until the last is closed. Before the loop runs, or on its
+ * thread; for one address not on two threads at once. Errors as ew__address_probe; EW_EINVAL for stdio.
  */
 ew_err ew__listen(ew__listener *listener, ew__loop *loop, ew__address *address,
                   void (*connection)(ew__listener *listener));
-/* Accepts into stream->tcp. EW_OK or EW_EIO (nothing to clean up). */
+/*
+ * Accepts into a stream. EW_OK; EW_EIO; EW_EACCESS (a Unix socket's peer that is another user): start the stream in any
+ * case and then close it.
+ */
 ew_err ew__accept(ew__listener *listener, ew__stream *stream);
 /* Accepts and drops a connection. */
 void ew__accept_refuse(ew__listener *listener);
@@ -83,15 +146,27 @@ void ew__listener_close(ew__listener *listener, void (*closed)(ew__listener *lis
 
 /* ---- dialling ---- */
 
+typedef enum ew__where_kind { EW__WHERE_TCP, EW__WHERE_UNIX, EW__WHERE_CHILD } ew__where_kind;
+
+/* Whom to reach. It is copied; what it points to is borrowed while the dial runs, argv as long as the stream lives. */
+typedef struct ew__where {
+    uint8_t kind; /* ew__where_kind */
+    uint16_t port;
+    const char *host;        /* TCP */
+    const char *path;        /* Unix */
+    const char *const *argv; /* child: the program and its arguments, NULL-ended */
+} ew__where;
+
 typedef struct ew__dial ew__dial;
 
 /*
- * Resolves host, tries its addresses in turn until one connects (into stream->tcp), within the time given. done is
- * called once, on the loop thread: EW_OK; EW_ECONNECT (detail says why), EW_ETIMEOUT, EW_ECANCELLED. EW_ENOMEM now:
- * done will not be called.
+ * TCP: resolves host, tries its addresses in turn until one connects. Unix: connects. Child: starts the program; its
+ * standard input and output are the stream, its standard error goes to the log line by line (child.h). All of it within
+ * the time given. done is called once, on the loop thread: EW_OK; EW_ECONNECT (detail says why; it lives until done
+ * returns), EW_ETIMEOUT, EW_ECANCELLED. EW_ENOMEM now: done will not be called.
  */
 typedef void (*ew__dial_done)(ew__stream *stream, ew_err err, const char *detail);
-ew_err ew__dial_start(ew__loop *loop, ew__stream *stream, const char *host, uint16_t port, uint64_t timeout_ms,
+ew_err ew__dial_start(ew__loop *loop, ew__stream *stream, const ew__where *where, uint64_t timeout_ms,
                       ew__dial_done done, ew__dial **ret_dial);
 /* done(EW_ECANCELLED) follows. */
 void ew__dial_cancel(ew__dial *dial);

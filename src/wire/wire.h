@@ -28,7 +28,8 @@ enum {
     EW__CAN_TRACE = 1 << 6,
     EW__CAN_CONTEXT = 1 << 7, /* context and labels */
     EW__CAN_LIST = 1 << 8,
-    EW__CAN_DUPLEX = 1 << 9 /* both roles on one connection */
+    EW__CAN_DUPLEX = 1 << 9, /* both roles on one connection, many calls at once */
+    EW__CAN_STDIO = 1 << 10  /* it can be spoken with one process over its standard input and output */
 };
 
 typedef enum ew__role { EW__SERVE = 1, EW__CALL = 2 } ew__role;
@@ -44,6 +45,7 @@ typedef struct ew__site {
     const char *const *allow_hosts; /* serving HTTP: further Host names, NULL-ended; may be NULL */
     ew_str authority;               /* calling: HOST:PORT as written in the target */
     ew_str path;                    /* calling: what precedes an action's name, "" or "/base" */
+    uint8_t framing;                /* jsonrpc: an ew__framing (frame/line.h) */
     struct ew__scrape *scrape;      /* serving: who can tell the metrics; may be NULL */
 } ew__site;
 
@@ -75,6 +77,7 @@ struct ew__conn {
     ew__home *home;
     ew__site *site;
     ew__out out;
+    bool stdio;    /* the peer is one process at the other end of pipes, no stranger: a bad line does not end it */
     void *scratch; /* wire->scratch_size bytes, cleared at first, shared by all connections of this wire on this home */
 };
 
@@ -123,8 +126,8 @@ struct ew__wire {
     void (*gone)(ew__peer *peer, ew_err why);
 
     /*
-     * Calling: sends an opened call; the peer becomes its callee's end (sets call->callee, call->callee_ud). EW_OK,
-     * or EW_EBUSY: not now; then nothing happened.
+     * Calling: sends an opened call; the peer becomes its callee's end (sets call->callee, call->callee_ud), and says
+     * ew__call_input_room when it can take input. EW_OK, or EW_EBUSY: not now; then nothing happened.
      */
     ew_err (*open)(ew__peer *peer, ew_call *call);
 

@@ -18,6 +18,9 @@
 typedef struct contract_wire {
     const ew__wire *wire;
     bool lines;          /* its streams are lines: chunks with a raw newline arrive without white space */
+    bool all_lines;      /* so is everything else: inputs and results too */
+    bool asks_first;     /* before the first stream of a connection the peer is asked what it is */
+    uint64_t eof_ms;     /* how long calls of a peer that said "no more" still may run: it may want their answers */
     bool cancel_is_ours; /* cancelling ends the call here, whatever the callee says */
 } contract_wire;
 extern const contract_wire contract_wires[];
@@ -54,6 +57,8 @@ void contract_limits(const scenario *s, ew_limits *limits);
         }                                                                                                              \
     } while (0)
 
+/* A connection whose ends know each other. */
+rig_pair *connect_known(rig *r, const contract_wire *w);
 /* Opens on a pair and lets everything happen. */
 rig_call *call_plain(rig_pair *pair, const char *key, const char *input);
 rig_call *call_stream(rig_pair *pair, const char *key, const char *input);

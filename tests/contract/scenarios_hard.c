@@ -144,37 +144,25 @@ static void deadline_kept(rig *r, const contract_wire *w) {
 
 /* ---- lost connections ---- */
 
-static void lose(rig *r, int closer, bool stream) {
+static void lose(rig *r, const contract_wire *w, int closer, bool stream) {
     rig_pair *pair = rig_connect(r);
     rig_call *rc = stream ? call_stream(pair, "/test/chunks", "{\"n\":100,\"every_ms\":10}")
                           : call_plain(pair, "/test/never", NULL);
     MUST(rc->ended == 0 && r->n_opened == 1);
     rig_close(pair, closer);
-    rig_run(r);
+    rig_advance(r, w->eof_ms);
     must_fail(r, rc, EW_STATUS_UNAVAILABLE);
     MUST(rc->origin == EW_ORIGIN_CONNECT && r->n_cancelled == 1);
     MUST(r->side[RIG_SERVER].home.live_calls == 0 && pair->end[0].gone && pair->end[1].gone);
 }
 
-static void lose_client(rig *r, const contract_wire *w) {
-    (void)w;
-    lose(r, RIG_CLIENT, false);
-}
+static void lose_client(rig *r, const contract_wire *w) { lose(r, w, RIG_CLIENT, false); }
 
-static void lose_server(rig *r, const contract_wire *w) {
-    (void)w;
-    lose(r, RIG_SERVER, false);
-}
+static void lose_server(rig *r, const contract_wire *w) { lose(r, w, RIG_SERVER, false); }
 
-static void lose_client_streaming(rig *r, const contract_wire *w) {
-    (void)w;
-    lose(r, RIG_CLIENT, true);
-}
+static void lose_client_streaming(rig *r, const contract_wire *w) { lose(r, w, RIG_CLIENT, true); }
 
-static void lose_server_streaming(rig *r, const contract_wire *w) {
-    (void)w;
-    lose(r, RIG_SERVER, true);
-}
+static void lose_server_streaming(rig *r, const contract_wire *w) { lose(r, w, RIG_SERVER, true); }
 
 static void lose_unsent(rig *r, const contract_wire *w) {
     (void)w;
@@ -187,11 +175,12 @@ static void lose_unsent(rig *r, const contract_wire *w) {
 
 /* What a handler says when nobody is there any more is dropped and counted. */
 static void late_answer(rig *r, const contract_wire *w) {
-    (void)w;
     rig_pair *pair = rig_connect(r);
-    rig_call *rc = call_plain(pair, "/test/stubborn", "{\"ms\":50}");
+    char input[40];
+    (void)snprintf(input, sizeof input, "{\"ms\":%u}", (unsigned)w->eof_ms + 50);
+    rig_call *rc = call_plain(pair, "/test/stubborn", input);
     rig_close(pair, RIG_CLIENT);
-    rig_run(r);
+    rig_advance(r, w->eof_ms);
     must_fail(r, rc, EW_STATUS_UNAVAILABLE);
     MUST(r->side[RIG_SERVER].home.live_calls == 1 && rig_dropped(r, RIG_SERVER) == 0);
     rig_advance(r, 50);
@@ -220,8 +209,7 @@ static void slow_caller(rig *r, const contract_wire *w) {
 
 /* The socket does not take bytes. */
 static void slow_socket(rig *r, const contract_wire *w) {
-    (void)w;
-    rig_pair *pair = rig_connect(r);
+    rig_pair *pair = connect_known(r, w);
     rig_stall(pair, RIG_SERVER, true);
     rig_call *rc = rig_open(pair, &(rig_request){.key = "/test/chunks", .input = EW_STR(MUCH), .stream = true});
     rig_run(r);
@@ -236,8 +224,7 @@ static void slow_socket(rig *r, const contract_wire *w) {
 
 /* It never does again: the call is lost, not the memory. */
 static void stalled_socket(rig *r, const contract_wire *w) {
-    (void)w;
-    rig_pair *pair = rig_connect(r);
+    rig_pair *pair = connect_known(r, w);
     rig_stall(pair, RIG_SERVER, true);
     rig_call *rc = rig_open(pair, &(rig_request){.key = "/test/chunks", .input = EW_STR(MUCH), .stream = true});
     rig_advance(r, r->limits.stall_ms - 1);
@@ -250,12 +237,12 @@ static void stalled_socket(rig *r, const contract_wire *w) {
 /* Many at once: their producers all wait, and all go on in the same turn. */
 static void slow_sockets(rig *r, const contract_wire *w) {
     enum { PAIRS = 12 };
-    (void)w;
     rig_pair *pairs[PAIRS];
+    rig_call *calls[PAIRS];
     for (int i = 0; i < PAIRS; i++) {
-        pairs[i] = rig_connect(r);
+        pairs[i] = connect_known(r, w);
         rig_stall(pairs[i], RIG_SERVER, true);
-        (void)rig_open(
+        calls[i] = rig_open(
             pairs[i],
             &(rig_request){.key = "/test/chunks", .input = EW_STR("{\"n\":10,\"size\":4000}"), .stream = true});
         rig_run(r);
@@ -265,15 +252,14 @@ static void slow_sockets(rig *r, const contract_wire *w) {
         rig_stall(pairs[i], RIG_SERVER, false);
     rig_run(r);
     for (size_t i = 0; i < PAIRS; i++)
-        must_succeed(r, rig_nth(r, i), "{\"n\":10}");
+        must_succeed(r, calls[i], "{\"n\":10}");
 }
 
 static void small_out(ew_limits *limits) { limits->out_max_bytes = 64 * 1024; }
 
 /* A producer that does not wait meets the hard limit. */
 static void flood(rig *r, const contract_wire *w) {
-    (void)w;
-    rig_pair *pair = rig_connect(r);
+    rig_pair *pair = connect_known(r, w);
     rig_stall(pair, RIG_SERVER, true);
     rig_call *rc =
         rig_open(pair, &(rig_request){.key = "/test/flood", .input = EW_STR("{\"size\":4000}"), .stream = true});

@@ -4,10 +4,12 @@
  */
 #include "contract/scenarios.h"
 #include "wire/http/http.h"
+#include "wire/jsonrpc/jsonrpc.h"
 #include "wire/mem/mem.h"
 
 const contract_wire contract_wires[] = {
     {.wire = &ew__wire_mem},
+    {.wire = &ew__wire_jsonrpc, .lines = true, .all_lines = true, .asks_first = true, .eof_ms = 1000},
     {.wire = &ew__wire_http, .lines = true, .cancel_is_ours = true},
 };
 const size_t n_contract_wires = sizeof contract_wires / sizeof *contract_wires;
@@ -32,6 +34,15 @@ void contract_limits(const scenario *s, ew_limits *limits) {
                           .calls_per_connection = 20};
     if (s->limits)
         s->limits(limits);
+}
+
+rig_pair *connect_known(rig *r, const contract_wire *w) {
+    rig_pair *pair = rig_connect(r);
+    if (w->asks_first) {
+        (void)rig_open(pair, &(rig_request){.list = true});
+        rig_run(r);
+    }
+    return pair;
 }
 
 rig_call *call_plain(rig_pair *pair, const char *key, const char *input) {

@@ -109,6 +109,7 @@ ew_err ew__mem_open(ew__peer *peer, ew_call *call) {
     call->callee_ud = entry;
     call->wire = peer->wire->name;
     ew__mem_send(mem, &frame);
+    ew__call_input_room(call);
     return EW_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "api/target.h"
+#include "frame/line.h"
 
 static void test_api_target__reads(void **state) {
     (void)state;
@@ -33,19 +34,65 @@ static void test_api_target__reads(void **state) {
     }
 }
 
+static void test_api_target__reads_jsonrpc(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int kind, framing;
+        const char *host, *path;
+        unsigned port;
+    } good[] = {
+        {"jsonrpc://127.0.0.1:9000", EW__WHERE_TCP, EW__FRAMING_AUTO, "127.0.0.1", "", 9000},
+        {"jsonrpc://[::1]:9?framing=lsp", EW__WHERE_TCP, EW__FRAMING_HEADERS, "::1", "", 9},
+        {"jsonrpc+unix:/run/x.sock", EW__WHERE_UNIX, EW__FRAMING_AUTO, "", "/run/x.sock", 0},
+        {"jsonrpc+unix:x?framing=lines", EW__WHERE_UNIX, EW__FRAMING_LINES, "", "x", 0},
+        {"jsonrpc+stdio:", EW__WHERE_CHILD, EW__FRAMING_AUTO, "", "", 0},
+        {"jsonrpc+stdio:?framing=lsp", EW__WHERE_CHILD, EW__FRAMING_HEADERS, "", "", 0},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        ew__target target;
+        assert_int_equal(ew__target_parse(good[i].text, &target, NULL), EW_OK);
+        assert_int_equal(target.kind, good[i].kind);
+        assert_int_equal(target.framing, good[i].framing);
+        assert_string_equal(target.host, good[i].host);
+        assert_string_equal(target.path, good[i].path);
+        assert_int_equal(target.port, good[i].port);
+        assert_string_equal(target.wire->name, "jsonrpc");
+    }
+}
+
 static void test_api_target__refuses(void **state) {
     (void)state;
-    static const char *const bad[] = {
-        "",           "127.0.0.1:3400", "http:",          "http:/h",       "http://",         "http://:80",
-        "http://h:0", "http://h:65536", "http://h:8x",    "http://u@h:80", "http://h:80/a?b", "http://h:80/#f",
-        "http://h /", "http://[::1",    "http://[::1]80", "http://h\r\n",  "nonsense://h:1"};
+    static const char *const bad[] = {"",
+                                      "127.0.0.1:3400",
+                                      "http:",
+                                      "http:/h",
+                                      "http://",
+                                      "http://:80",
+                                      "http://h:0",
+                                      "http://h:65536",
+                                      "http://h:8x",
+                                      "http://u@h:80",
+                                      "http://h:80/a?b",
+                                      "http://h:80/#f",
+                                      "http://h /",
+                                      "http://[::1",
+                                      "http://[::1]80",
+                                      "http://h\r\n",
+                                      "nonsense://h:1",
+                                      "jsonrpc://h",
+                                      "jsonrpc://h:1/path",
+                                      "jsonrpc:h:1",
+                                      "jsonrpc+unix:",
+                                      "jsonrpc+stdio:x",
+                                      "jsonrpc://h:1?framing=cobs"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ew__target target;
         const char *problem = NULL;
         assert_int_equal(ew__target_parse(bad[i], &target, &problem), EW_EINVAL);
         assert_non_null(problem);
     }
-    static const char *const later[] = {"https://h:1", "rrq://h:1", "jsonrpc+stdio:", "reflection://h:1"};
+    static const char *const later[] = {"https://h:1", "rrq://h:1", "stepflow+stdio:", "reflection://h:1"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
         ew__target target;
         assert_int_equal(ew__target_parse(later[i], &target, NULL), EW_EUNSUPPORTED);
@@ -57,6 +104,7 @@ static void test_api_target__refuses(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_api_target__reads),
+        cmocka_unit_test(test_api_target__reads_jsonrpc),
         cmocka_unit_test(test_api_target__refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

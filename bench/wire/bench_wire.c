@@ -1,13 +1,13 @@
 /*
- * bench/http/bench_http.c: the serving side of the http wire without sockets: requests are fed from memory, answers
- * thrown away. Prints nanoseconds of CPU per request; under `valgrind --tool=callgrind` it gives instruction counts
- * that no other load disturbs.
+ * bench/wire/bench_wire.c: the serving side of a wire without sockets: requests are fed from memory, answers thrown
+ * away. Prints nanoseconds of CPU per request; under `valgrind --tool=callgrind` it gives instruction counts that no
+ * other load disturbs.
  *
- *     bench_http [ROUNDS] [REQUESTS-PER-ROUND] [PAYLOAD-BYTES] [DEPTH]
+ *     bench_wire WIRE [ROUNDS] [REQUESTS-PER-ROUND] [PAYLOAD-BYTES] [DEPTH]
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "wire/http/http.h"
+#include "wire/wire.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -50,28 +50,38 @@ static double cpu_ns(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
+static size_t head(const char *wire, char *out, size_t capacity, size_t payload, unsigned i) {
+    if (strcmp(wire, "http") == 0)
+        return (size_t)snprintf(out, capacity,
+                                "POST /echo HTTP/1.1\r\nHost: 127.0.0.1:3400\r\nContent-Type: "
+                                "application/json\r\nContent-Length: %zu\r\n\r\n{\"data\":",
+                                payload + 9);
+    return (size_t)snprintf(out, capacity, "{\"jsonrpc\":\"2.0\",\"id\":\"%u\",\"method\":\"echo\",\"params\":", i);
+}
+
 /* DEPTH requests with a payload like the load generator's. */
-static size_t make_requests(char *out, size_t capacity, size_t payload, unsigned depth) {
-    size_t at = 0;
+static size_t make_requests(const char *wire, char *out, size_t capacity, size_t payload, unsigned depth) {
+    size_t at = 0, text = payload - 11;
     for (unsigned i = 0; i < depth; i++) {
-        size_t text = payload - 11;
-        at += (size_t)snprintf(out + at, capacity - at,
-                               "POST /echo HTTP/1.1\r\nHost: 127.0.0.1:3400\r\nContent-Type: "
-                               "application/json\r\nContent-Length: %zu\r\n\r\n"
-                               "{\"data\":{\"text\":\"",
-                               payload + 9);
+        at += head(wire, out + at, capacity - at, payload, i);
+        at += (size_t)snprintf(out + at, capacity - at, "{\"text\":\"");
         memset(out + at, 'x', text);
         at += text;
-        at += (size_t)snprintf(out + at, capacity - at, "\"}}");
+        at += (size_t)snprintf(out + at, capacity - at, strcmp(wire, "http") == 0 ? "\"}}" : "\"}}\n");
     }
     return at;
 }
 
 int main(int argc, char **argv) {
-    unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 9;
-    unsigned requests = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 200000;
-    size_t payload = argc > 3 ? strtoul(argv[3], NULL, 10) : 100;
-    unsigned depth = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 16;
+    const ew__wire *wire = argc > 1 ? ew__wire_by_name(ew_str_from(argv[1])) : NULL;
+    unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 9;
+    unsigned requests = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 200000;
+    size_t payload = argc > 4 ? strtoul(argv[4], NULL, 10) : 100;
+    unsigned depth = argc > 5 ? (unsigned)strtoul(argv[5], NULL, 10) : 16;
+    if (!wire) {
+        (void)fprintf(stderr, "bench_wire http|jsonrpc [ROUNDS] [REQUESTS-PER-ROUND] [PAYLOAD-BYTES] [DEPTH]\n");
+        return 2;
+    }
     const ew_env *env = ew_env_default();
     ew_limits limits = {0};
     ew_limits_complete(&limits);
@@ -82,32 +92,32 @@ int main(int argc, char **argv) {
         return 1;
     ew__home_init(&home, env, &limits);
     ew__site site = {.port = 3400, .actions = ew__registry_get(&registry)};
-    ew__conn conn = {.ops = &conn_ops, .home = &home, .site = &site, .scratch = calloc(1, ew__wire_http.scratch_size)};
+    ew__conn conn = {.ops = &conn_ops, .home = &home, .site = &site, .scratch = calloc(1, wire->scratch_size + 1)};
     ew__out_init(&conn.out, &home.blocks);
-    ew__peer *peer = calloc(1, ew__wire_http.serve_size);
+    ew__peer *peer = calloc(1, wire->serve_size);
     size_t capacity = (payload + 300) * depth;
     char *bytes = malloc(capacity);
     if (!peer || !bytes || !conn.scratch)
         return 1;
-    peer->wire = &ew__wire_http;
+    peer->wire = wire;
     peer->conn = &conn;
     peer->role = EW__SERVE;
-    if (ew__wire_http.init(peer) != EW_OK)
+    if (wire->init(peer) != EW_OK)
         return 1;
-    size_t n = make_requests(bytes, capacity, payload, depth);
+    size_t n = make_requests(wire->name, bytes, capacity, payload, depth);
     double best = 1e18;
     for (unsigned r = 0; r < rounds; r++) {
         double t0 = cpu_ns();
         for (unsigned i = 0; i < requests; i += depth) {
             ew__home_read_clock(&home);
-            ew__wire_http.input(peer, (const uint8_t *)bytes, n);
+            wire->input(peer, (const uint8_t *)bytes, n);
         }
         double ns = (cpu_ns() - t0) / requests;
         best = ns < best ? ns : best;
     }
-    printf("http wire, %zu B payload, %u deep: best of %u rounds %.0f ns CPU per request (no kernel)\n", payload, depth,
-           rounds, best);
-    ew__wire_http.gone(peer, EW_OK);
+    printf("%s wire, %zu B payload, %u deep: best of %u rounds %.0f ns CPU per request (no kernel)\n", wire->name,
+           payload, depth, rounds, best);
+    wire->gone(peer, EW_OK);
     ew__out_done(&conn.out);
     ew__actions_unref(site.actions);
     ew__home_done(&home);

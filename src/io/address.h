@@ -1,0 +1,26 @@
+/*
+ * io/address.h: what the files that listen share about addresses (the type is in stream.h).
+ */
+#ifndef EW_IO_ADDRESS_H
+#define EW_IO_ADDRESS_H
+
+#include "io/stream.h"
+
+void ew__address_write_text(ew__address *address); /* TCP: after its port has changed */
+
+/* What errno is in our words. */
+ew_err ew__err_from_errno(void);
+
+/* ---- Unix sockets: unix.c ---- */
+
+ew_err ew__unix_probe(const ew__address *address);
+/*
+ * A descriptor to listen on (the caller owns it): the address's socket, bound by the first who asks. Each success is
+ * followed by one ew__unix_release, which takes the file away when it is the last.
+ */
+ew_err ew__unix_acquire(ew__address *address, int *ret_fd);
+void ew__unix_release(ew__address *address);
+/* Whether the process at the other end is the same user's, or root's. */
+bool ew__unix_peer_allowed(int fd);
+
+#endif

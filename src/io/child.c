@@ -1,0 +1,349 @@
+/*
+ * io/child.c: the life of a child: see child.h. Its end is seen through a pidfd, or, where the kernel has none, by
+ * asking twenty times a second.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "io/child.h"
+#include "io/child_errors.h"
+#include <errno.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EOF_MS 500   /* from eof to SIGTERM */
+#define TERM_MS 2000 /* from SIGTERM to SIGKILL */
+#define KILL_MS 5000 /* from SIGKILL to giving up: it hangs in the kernel */
+#define LOOK_MS 50   /* how often we look where nobody tells us */
+
+typedef enum stage { RUNS, SHUT, TERMED, KILLED } stage;
+
+/* A watched descriptor; both are ours until it is closed. */
+typedef struct watch {
+    uv_poll_t poll;
+    ew__child *child;
+    int fd; /* -1: not open */
+} watch;
+
+struct ew__child {
+    ew__beside beside; /* first: the stream knows only this */
+    ew__loop *loop;
+    ew__stream *stream;
+    const char *const *argv;
+    ew__child_started started; /* NULL once it was called */
+    void *ud;
+    ew__timer timer;  /* set from the beginning to the end, so that moving it cannot fail */
+    uint64_t step_at; /* when the next stage begins, EW__NEVER for not by itself */
+    watch verdict, errors, end;
+    ew__child_errors lines;
+    unsigned n_handles;
+    pid_t pid;
+    int socket; /* until the stream has it */
+    int error;  /* why it could not be started */
+    stage stage;
+    bool ended;    /* reaped, or given up */
+    bool alone;    /* nobody is left in its group */
+    bool released; /* the stream, if it ever had one, is closed */
+};
+
+static ew__child *child_of(const ew__stream *stream) { return ew__container_of(stream->beside, ew__child, beside); }
+
+static uint64_t now_of(const ew__child *child) { return child->loop->home.now; }
+
+/* ---- watching descriptors ---- */
+
+static void check_gone(ew__child *child);
+static void on_time(ew__timer *timer, uint64_t now);
+static void read_verdict(ew__child *child);
+
+static void on_watch_closed(uv_handle_t *handle) {
+    watch *w = ew__container_of(handle, watch, poll);
+    w->child->n_handles--;
+    check_gone(w->child);
+}
+
+static void watch_stop(watch *w) {
+    if (w->fd < 0)
+        return;
+    uv_close((uv_handle_t *)&w->poll, on_watch_closed);
+    close(w->fd);
+    w->fd = -1;
+}
+
+/* Takes fd, also on failure. */
+static bool watch_start(watch *w, ew__child *child, int fd, uv_poll_cb fn) {
+    w->child = child;
+    w->fd = -1;
+    if (fd < 0 || uv_poll_init(child->loop->uv, &w->poll, fd) != 0) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    w->fd = fd;
+    child->n_handles++;
+    (void)uv_poll_start(&w->poll, UV_READABLE, fn);
+    return true;
+}
+
+/* ---- its end ---- */
+
+static void arm(ew__child *child) {
+    bool look = (!child->ended && child->end.fd < 0) || (child->ended && !child->alone);
+    uint64_t at = look ? now_of(child) + EW__MS(LOOK_MS) : EW__NEVER - 1;
+    at = child->step_at < at ? child->step_at : at;
+    (void)ew__timer_set(&child->loop->home.timers, &child->timer, at, on_time);
+}
+
+static void log_end(const ew__child *child, bool known, int status) {
+    const ew_env *env = child->loop->home.env;
+    const char *name = child->argv[0];
+    if (!known)
+        ew__log(env, EW_LOG_WARN, "child", "%s ended, somebody else took its code", name);
+    else if (WIFSIGNALED(status))
+        ew__log(env, EW_LOG_WARN, "child", "%s was killed by signal %d", name, WTERMSIG(status));
+    else
+        ew__log(env, WEXITSTATUS(status) == 0 && child->stage != RUNS ? EW_LOG_DEBUG : EW_LOG_WARN, "child",
+                "%s ended with code %d", name, WEXITSTATUS(status));
+}
+
+/*
+ * A signal to what is left of the group. While its leader is not reaped, or anybody else is in it, the kernel does not
+ * give its number to others.
+ */
+static void signal_group(const ew__child *child, int number) { (void)kill(-child->pid, number); }
+
+/* Asks whether it has ended and reaps it. A host that ignores SIGCHLD, or waits for everything, may have been faster. */
+static void look_for_end(ew__child *child) {
+    siginfo_t info;
+    int status = 0, failed;
+    memset(&info, 0, sizeof info);
+    do {
+        failed = waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    } while (failed && errno == EINTR);
+    if (!failed && info.si_pid == 0)
+        return; /* it runs */
+    if (child->verdict.fd >= 0)
+        read_verdict(child); /* its end may be seen before what it said about its beginning */
+    if (!failed)
+        signal_group(child, child->stage == KILLED ? SIGKILL : SIGTERM);
+    bool known = !failed && waitpid(child->pid, &status, WNOHANG) == child->pid;
+    child->ended = true;
+    child->alone = !known || child->stage == KILLED;
+    watch_stop(&child->end);
+    ew__child_errors_drain(&child->lines, child->errors.fd);
+    if (child->error == 0)
+        log_end(child, known, status);
+    if (child->stage < TERMED) {
+        child->stage = TERMED;
+        child->step_at = now_of(child) + EW__MS(TERM_MS);
+    }
+}
+
+static void look_for_group(ew__child *child) {
+    if (child->ended && !child->alone)
+        child->alone = kill(-child->pid, 0) != 0; /* nobody, or nobody whom we may signal */
+}
+
+static void next_stage(ew__child *child) {
+    switch (child->stage) {
+    case RUNS:
+        break;
+    case SHUT:
+        signal_group(child, SIGTERM);
+        child->stage = TERMED;
+        child->step_at = now_of(child) + EW__MS(TERM_MS);
+        break;
+    case TERMED:
+        if (!child->alone)
+            signal_group(child, SIGKILL);
+        child->stage = KILLED;
+        child->alone = child->ended;
+        child->step_at = child->ended ? EW__NEVER : now_of(child) + EW__MS(KILL_MS);
+        break;
+    case KILLED:
+        if (!child->ended)
+            ew__log(child->loop->home.env, EW_LOG_ERROR, "child", "%s does not end", child->argv[0]);
+        watch_stop(&child->end);
+        child->ended = child->alone = true;
+        child->step_at = EW__NEVER;
+        break;
+    }
+}
+
+static void on_time(ew__timer *timer, uint64_t now) {
+    ew__child *child = ew__container_of(timer, ew__child, timer);
+    if (!child->ended && child->end.fd < 0)
+        look_for_end(child);
+    look_for_group(child);
+    if (now >= child->step_at)
+        next_stage(child);
+    arm(child);
+    check_gone(child);
+}
+
+static void on_end(uv_poll_t *poll, int status, int events) {
+    ew__child *child = ew__container_of(poll, watch, poll)->child;
+    (void)status;
+    (void)events;
+    ew__home_read_clock(&child->loop->home);
+    look_for_end(child);
+    look_for_group(child);
+    arm(child);
+    check_gone(child);
+}
+
+/* It has been told that there is no more input. */
+static void begin_end(ew__child *child) {
+    if (child->stage != RUNS)
+        return;
+    child->stage = SHUT;
+    child->step_at = ew__home_read_clock(&child->loop->home) + EW__MS(EOF_MS);
+    arm(child);
+}
+
+static void kill_now(ew__child *child) {
+    if (!child->ended)
+        signal_group(child, SIGKILL);
+    child->stage = KILLED;
+    child->step_at = ew__home_read_clock(&child->loop->home) + EW__MS(KILL_MS);
+    arm(child);
+}
+
+/* Everything is over: the stream's owner, or the dial, hears of it. */
+static void check_gone(ew__child *child) {
+    if (!child->ended || !child->alone || !child->released || (child->started && child->error == 0))
+        return;
+    watch_stop(&child->verdict);
+    watch_stop(&child->errors);
+    watch_stop(&child->end);
+    if (child->n_handles > 0)
+        return;
+    ew__stream *stream = child->stream;
+    ew__child_started started = child->started;
+    void *ud = child->ud;
+    int error = child->error;
+    if (child->socket >= 0)
+        close(child->socket);
+    ew__child_errors_done(&child->lines);
+    ew__timer_stop(&child->loop->home.timers, &child->timer);
+    ew__free(child->loop->home.env, child, sizeof *child);
+    if (started)
+        started(ud, error);
+    else
+        ew__stream_gone(stream);
+}
+
+/* ---- beside the stream ---- */
+
+static void on_shut(ew__stream *stream) { begin_end(child_of(stream)); }
+
+static void on_stream_closed(ew__stream *stream) {
+    ew__child *child = child_of(stream);
+    child->released = true;
+    check_gone(child);
+}
+
+/* ---- its standard error ---- */
+
+static void on_errors(uv_poll_t *poll, int status, int events) {
+    ew__child *child = ew__container_of(poll, watch, poll)->child;
+    (void)status;
+    (void)events;
+    ew__home_read_clock(&child->loop->home);
+    if (!ew__child_errors_read(&child->lines, child->errors.fd))
+        watch_stop(&child->errors);
+}
+
+/* ---- its beginning ---- */
+
+static void become_stream(ew__child *child) {
+    ew__stream *stream = child->stream;
+    (void)uv_pipe_init(child->loop->uv, &stream->handle.pipe, 0);
+    if (uv_pipe_open(&stream->handle.pipe, child->socket) != 0)
+        close(child->socket); /* reading will fail at once, and close the stream */
+    child->socket = -1;
+    stream->kind = EW__STREAM_CHILD;
+    stream->beside = &child->beside;
+    child->released = false;
+    ew__child_started started = child->started;
+    child->started = NULL;
+    started(child->ud, 0);
+}
+
+static void read_verdict(ew__child *child) {
+    int error = 0;
+    ssize_t n = read(child->verdict.fd, &error, sizeof error);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    watch_stop(&child->verdict);
+    if (n == 0) {
+        become_stream(child);
+        return;
+    }
+    child->error = n == (ssize_t)sizeof error && error > 0 ? uv_translate_sys_error(error) : UV_EIO;
+    kill_now(child);
+}
+
+static void on_verdict(uv_poll_t *poll, int status, int events) {
+    ew__child *child = ew__container_of(poll, watch, poll)->child;
+    (void)status;
+    (void)events;
+    ew__home_read_clock(&child->loop->home);
+    read_verdict(child);
+    check_gone(child);
+}
+
+void ew__child_abandon(ew__child *child) {
+    if (child->error != 0)
+        return; /* it ends already */
+    child->error = UV_ECANCELED;
+    watch_stop(&child->verdict);
+    kill_now(child);
+}
+
+static int open_pidfd(pid_t pid) {
+#if defined(SYS_pidfd_open)
+    return (int)syscall(SYS_pidfd_open, pid, 0); /* it is close-on-exec by itself */
+#else
+    (void)pid;
+    return -1;
+#endif
+}
+
+int ew__child_start(ew__loop *loop, ew__stream *stream, const char *const *argv, ew__child_started started, void *ud,
+                    ew__child **ret_child) {
+    ew__child *child = ew__zalloc(loop->home.env, sizeof *child);
+    if (!child)
+        return UV_ENOMEM;
+    ew__spawned spawned;
+    int err = ew__timer_set(&loop->home.timers, &child->timer, EW__NEVER - 1, on_time) == EW_OK ? 0 : UV_ENOMEM;
+    if (err == 0)
+        err = ew__spawn(argv, &spawned);
+    if (err != 0) {
+        ew__timer_stop(&loop->home.timers, &child->timer);
+        ew__free(loop->home.env, child, sizeof *child);
+        return err;
+    }
+    child->beside = (ew__beside){.shut = on_shut, .closing = on_shut, .closed = on_stream_closed};
+    child->loop = loop;
+    child->stream = stream;
+    child->argv = argv;
+    child->started = started;
+    child->ud = ud;
+    child->pid = spawned.pid;
+    child->socket = spawned.socket;
+    child->step_at = EW__NEVER;
+    child->released = true; /* there is no stream yet */
+    ew__child_errors_init(&child->lines, loop, argv[0]);
+    bool told = watch_start(&child->verdict, child, spawned.verdict, on_verdict);
+    (void)watch_start(&child->errors, child, spawned.errors, on_errors);
+    (void)watch_start(&child->end, child, open_pidfd(spawned.pid), on_end);
+    if (told) {
+        arm(child);
+    } else {
+        child->error = UV_EMFILE;
+        kill_now(child);
+    }
+    *ret_child = child;
+    return 0;
+}

@@ -1,0 +1,43 @@
+/*
+ * io/child.h: a program of ours whose standard input and output are a stream. libuv's own way is not used: it installs
+ * a handler of SIGCHLD, and the library touches no signal.
+ *
+ * The child has one duplex socket as descriptors 0 and 1 and a pipe as 2; nothing else of ours. It leads a process
+ * group and dies with the thread that started it. What it writes to 2 is logged line by line, lines cut at 1 KiB, at
+ * most EW__CHILD_LINES a second, the rest counted.
+ *
+ * Its end: when the stream is closed or finished it sees eof; 500 ms later its group gets SIGTERM, 2 s later SIGKILL.
+ * The stream's closed comes when it has been reaped. When it ends by itself, what it wrote is still read to the end,
+ * and what is left of its group gets the same two signals.
+ */
+#ifndef EW_IO_CHILD_H
+#define EW_IO_CHILD_H
+
+#include "io/stream.h"
+
+#define EW__CHILD_LINES 1000
+
+typedef struct ew__child ew__child;
+
+/* Told once, on the loop thread: 0, and the stream can be started; or an error of libuv, and nothing is left. */
+typedef void (*ew__child_started)(void *ud, int error);
+
+/* Starts argv (borrowed as long as the stream lives). 0, or an error of libuv: then started will not be called. */
+int ew__child_start(ew__loop *loop, ew__stream *stream, const char *const *argv, ew__child_started started, void *ud,
+                    ew__child **ret_child);
+/* Before started was called: gives it up. started(UV_ECANCELED) follows when it is gone. */
+void ew__child_abandon(ew__child *child);
+
+/* ---- making the process: spawn.c ---- */
+
+typedef struct ew__spawned {
+    pid_t pid;
+    int socket;  /* standard input and output, our end */
+    int errors;  /* standard error, to read */
+    int verdict; /* eof when the program runs; errno as an int when it does not */
+} ew__spawned;
+
+/* The descriptors are non-blocking and close-on-exec. 0 or an error of libuv. */
+int ew__spawn(const char *const *argv, ew__spawned *ret);
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * io/spawn.c: fork and exec. The program is looked up and everything else prepared before the fork: between fork and
+ * exec only calls that are safe there, for the host may have other threads.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "io/child.h"
+#include "io/fd.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+#define CANNOT_RUN 127 /* the shells' exit code for a program that cannot be run */
+
+/* What the child needs; prepared by the parent. Its descriptors are above 2, so that dup2 does not overwrite them. */
+struct plan {
+    const char *program;
+    const char *const *argv;
+    int socket, errors, verdict;
+    pid_t parent;
+};
+
+/* ---- in the child ---- */
+
+/* The host's handlers do not exist in the new program, but what it ignores would stay ignored. */
+static void reset_signals(void) {
+    struct sigaction standard;
+    memset(&standard, 0, sizeof standard);
+    standard.sa_handler = SIG_DFL;
+    for (int number = 1; number < NSIG; number++)
+        (void)sigaction(number, &standard, NULL); /* allow-banned: in the child, not in the host */
+}
+
+static void close_others(void) {
+#if defined(SYS_close_range)
+    const unsigned on_exec = 4; /* CLOSE_RANGE_CLOEXEC */
+    (void)syscall(SYS_close_range, 3u, ~0u, on_exec);
+#endif
+    /* without it: all of ours are close-on-exec anyway, the host's own are as it made them */
+}
+
+static void run_child(const struct plan *plan) {
+    sigset_t none;
+    sigemptyset(&none);
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != plan->parent) /* it died before prctl: nobody will tell us */
+        _exit(CANNOT_RUN);         /* allow-banned: in the child, not in the host */
+    reset_signals();
+    if (dup2(plan->socket, 0) >= 0 && dup2(plan->socket, 1) >= 0 && dup2(plan->errors, 2) >= 0) {
+        close_others();
+        pthread_sigmask(SIG_SETMASK, &none, NULL);
+        (void)execve(plan->program, (char *const *)(uintptr_t)plan->argv, environ);
+    }
+    int error = errno;
+    ssize_t written = write(plan->verdict, &error, sizeof error);
+    (void)written;
+    _exit(CANNOT_RUN); /* allow-banned: in the child, not in the host */
+}
+
+/* ---- in the parent ---- */
+
+static int error_of_program(const char *path) {
+    struct stat file;
+    if (stat(path, &file) != 0)
+        return errno;
+    return !S_ISREG(file.st_mode) || access(path, X_OK) != 0 ? EACCES : 0;
+}
+
+/* As execvp looks, but before the fork, and without its shell for files of unknown kind. 0 or errno. */
+static int find_program(const char *name, char *out, size_t size) {
+    const char *at = getenv("PATH");
+    size_t n_name = strlen(name);
+    int verdict = ENOENT;
+    if (n_name == 0 || n_name >= size)
+        return n_name ? ENAMETOOLONG : ENOENT;
+    if (strchr(name, '/')) {
+        memcpy(out, name, n_name + 1);
+        return 0; /* exec itself says what is wrong with it */
+    }
+    for (at = at ? at : DEFAULT_PATH; at; at = *at ? at + 1 : NULL) {
+        size_t n = strcspn(at, ":");
+        if (n + n_name + 3 <= size) {
+            memcpy(out, n ? at : ".", n ? n : 1);
+            size_t end = n ? n : 1;
+            out[end] = '/';
+            memcpy(out + end + 1, name, n_name + 1);
+            int error = error_of_program(out);
+            if (error == 0)
+                return 0;
+            if (error == EACCES)
+                verdict = EACCES;
+        }
+        at += n;
+    }
+    return verdict;
+}
+
+static void close_pair(const int pair[2]) {
+    for (int i = 0; i < 2; i++)
+        if (pair[i] >= 0)
+            close(pair[i]);
+}
+
+/* A host may run with 0, 1 or 2 closed: what we open must not sit there. 0 or errno. */
+static int move_up(int pair[2]) {
+    for (int i = 0; i < 2; i++) {
+        if (pair[i] > 2)
+            continue;
+        int fd = ew__fd_copy(pair[i]);
+        if (fd < 0)
+            return errno;
+        close(pair[i]);
+        pair[i] = fd;
+    }
+    return 0;
+}
+
+static int make_pairs(int socket[2], int errors[2], int verdict[2]) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socket) != 0 || pipe2(errors, O_CLOEXEC) != 0 ||
+        pipe2(verdict, O_CLOEXEC) != 0)
+        return errno;
+    int error = move_up(socket);
+    error = error ? error : move_up(errors);
+    error = error ? error : move_up(verdict);
+    if (error == 0 &&
+        (fcntl(socket[0], F_SETFL, O_RDWR | O_NONBLOCK) != 0 || fcntl(errors[0], F_SETFL, O_RDONLY | O_NONBLOCK) != 0 ||
+         fcntl(verdict[0], F_SETFL, O_RDONLY | O_NONBLOCK) != 0))
+        error = errno;
+    return error;
+}
+
+/* All signals wait during the fork: a handler of the host must not run in the child. 0 or errno. */
+static int fork_child(const struct plan *plan, pid_t *ret_pid) {
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    *ret_pid = fork();
+    int error = *ret_pid < 0 ? errno : 0;
+    if (*ret_pid == 0)
+        run_child(plan);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (error == 0)
+        (void)setpgid(*ret_pid, *ret_pid); /* the child does it too: whoever comes first */
+    return error;
+}
+
+int ew__spawn(const char *const *argv, ew__spawned *ret) {
+    char program[PATH_MAX];
+    int socket[2] = {-1, -1}, errors[2] = {-1, -1}, verdict[2] = {-1, -1};
+    int error = find_program(argv[0], program, sizeof program);
+    if (error == 0)
+        error = make_pairs(socket, errors, verdict);
+    if (error == 0) {
+        struct plan plan = {program, argv, socket[1], errors[1], verdict[1], getpid()};
+        error = fork_child(&plan, &ret->pid);
+    }
+    if (error != 0) {
+        close_pair(socket);
+        close_pair(errors);
+        close_pair(verdict);
+        return uv_translate_sys_error(error);
+    }
+    close(socket[1]);
+    close(errors[1]);
+    close(verdict[1]);
+    ret->socket = socket[0];
+    ret->errors = errors[0];
+    ret->verdict = verdict[0];
+    return 0;
+}

@@ -1,0 +1,431 @@
+/*
+ * wire/jsonrpc/call.c: calls that leave by this wire. To the call model this is their callee's end: it is told their
+ * input and their cancelling, and owes each of them one end, which the peer says, or the connection's death.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/jsonrpc/jsonrpc.h"
+
+#define HELD_MAX 64 /* frames that came before the base response of their call */
+#define HELD_MAX_BYTES (256 * 1024)
+#define CANCEL_MS 2000    /* for the answer to a call that we cancelled */
+#define MESSAGE_ROOM 1024 /* messages of errors with escapes are decoded, up to here */
+
+/* ---- what has to wait ---- */
+
+static ew_err hold(ew__jr_call *entry, ew_str json, bool close) {
+    ew__jr_held *item = ew__alloc(entry->call->home->env, sizeof *item + json.len);
+    if (!item)
+        return EW_ENOMEM;
+    *item = (ew__jr_held){.len = json.len, .close = close};
+    if (json.len)
+        memcpy(item->bytes, json.ptr, json.len);
+    if (entry->left.held_last)
+        entry->left.held_last->next = item;
+    else
+        entry->left.held = item;
+    entry->left.held_last = item;
+    entry->left.n_held++;
+    entry->left.held_bytes += (uint32_t)json.len;
+    return EW_OK;
+}
+
+static ew__jr_held *unhold(ew__jr_call *entry) {
+    ew__jr_held *item = entry->left.held;
+    entry->left.held = item->next;
+    if (!entry->left.held)
+        entry->left.held_last = NULL;
+    entry->left.n_held--;
+    entry->left.held_bytes -= (uint32_t)item->len;
+    return item;
+}
+
+static void free_held(const ew_call *call, ew__jr_held *item) {
+    ew__free(call->home->env, item, sizeof *item + item->len);
+}
+
+/* ---- the end of a call ---- */
+
+static void send_frame(ew__jr_call *entry, int stream, ew_str data) {
+    ew__rpc_out message;
+    ew__rpc_put_frame(&message, entry->id, stream, "", data, "");
+    ew__jr_send(entry->peer, &message, NULL);
+}
+
+/*
+ * Takes a call off the connection. The caller of this gives the reference back after it has ended the call. A peer that
+ * answered before it had all input is told that no more will come.
+ */
+static ew_call *detach(ew__jr_call *entry) {
+    ew_call *call = entry->call;
+    if (entry->input_open && entry->phase != EW__JR_ASKING)
+        send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
+    ew__jr_remove(entry);
+    while (entry->left.held) {
+        free_held(call, unhold(entry));
+        ew__jr_late(entry->peer);
+    }
+    return call;
+}
+
+/* A call ended: the next may come. */
+static void tell_ready(ew__jr_peer *peer) {
+    ew__conn *conn = peer->peer.conn;
+    ew__jr_check_drained(peer);
+    if (!peer->closed && conn->ops->ready)
+        conn->ops->ready(conn);
+}
+
+static void fail_as(ew__jr_call *entry, ew_origin origin, ew_status status, ew_str message) {
+    ew_call *call = detach(entry);
+    ew__call_fail_as(call, origin, status, message);
+    ew_call_unref(call);
+}
+
+void ew__jr_fail(ew__jr_call *entry, ew_origin origin, ew_status status, const char *message) {
+    ew__jr_peer *peer = entry->peer;
+    fail_as(entry, origin, status, ew_str_from(message));
+    tell_ready(peer);
+}
+
+void ew__jr_fail_sent(ew__jr_peer *peer, ew_origin origin, ew_status status, ew_str message) {
+    while (peer->sent.first)
+        fail_as(peer->sent.first, origin, status, message);
+}
+
+static void done(ew__jr_call *entry, ew_str result) {
+    ew__jr_peer *peer = entry->peer;
+    ew_call *call = detach(entry);
+    (void)ew__call_done_valid(call, result);
+    ew_call_unref(call);
+    tell_ready(peer);
+}
+
+static void fail_with(ew__jr_call *entry, ew_str error) {
+    ew__jr_peer *peer = entry->peer;
+    char text[MESSAGE_ROOM];
+    ew_fault fault;
+    ew__jr_read_fault(error, text, sizeof text, &fault);
+    ew_call *call = detach(entry);
+    if (call->kind == EW__CALL_LIST && fault.status == EW_STATUS_NOT_FOUND) {
+        fault.status = EW_STATUS_UNIMPLEMENTED;
+        fault.message = EW_STR("the peer cannot list its actions: it does not know rpc.discover");
+    }
+    (void)ew_call_fail_with(call, &fault);
+    ew_call_unref(call);
+    tell_ready(peer);
+}
+
+/* ---- what the call tells its callee: onto the wire ---- */
+
+static void on_open(ew_call *call) { (void)call; /* calls reach a wire opened (wire.h) */ }
+
+static ew_err on_input(ew_call *call, ew_str chunk) {
+    ew__jr_call *entry = call->callee_ud;
+    if (entry->phase != EW__JR_ASKING)
+        return ew__jr_send_chunk(entry, chunk);
+    ew_err err = hold(entry, chunk, false);
+    return err == EW_OK ? EW_FULL : err;
+}
+
+static void on_input_end(ew_call *call) {
+    ew__jr_call *entry = call->callee_ud;
+    if (entry->phase == EW__JR_ASKING && hold(entry, ew__str(NULL, 0), true) == EW_OK)
+        return;
+    entry->input_open = false;
+    send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
+}
+
+static void on_no_end(ew__timer *timer, uint64_t now) {
+    (void)now;
+    ew__jr_fail(ew__container_of(timer, ew__jr_call, timer), EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED,
+                "the call was cancelled, and the peer has not ended it");
+}
+
+static void send_cancel(ew__jr_call *entry) {
+    ew__rpc_out message;
+    char params[EW__RPC_ID_ROOM + 8];
+    size_t n = 6;
+    if (entry->id.len > EW__RPC_ID_ROOM)
+        return;
+    memcpy(params, "{\"id\":", n);
+    memcpy(params + n, entry->id.ptr, entry->id.len);
+    n += entry->id.len;
+    params[n++] = '}';
+    ew__rpc_put_request(&message, ew__str(NULL, 0), EW_STR("\"$/cancelRequest\""), 0, ew__str(params, n));
+    ew__jr_send(entry->peer, &message, NULL);
+}
+
+/*
+ * A caller that asked waits for the callee's end, for a while: not every peer knows what cancelling is. One that has
+ * gone waits for nothing: whatever the callee still says is late.
+ */
+static void on_cancel(ew_call *call, ew__cancel_why why) {
+    ew__jr_call *entry = call->callee_ud;
+    ew__home *home = call->home;
+    bool waits = why == EW__CANCEL_ASKED && entry->phase != EW__JR_ASKING;
+    if (entry->phase != EW__JR_ASKING)
+        send_cancel(entry);
+    entry->cancelling = true;
+    if (!waits || ew__timer_set(&home->timers, &entry->timer, home->now + EW__MS(CANCEL_MS), on_no_end) != EW_OK)
+        ew__jr_fail(entry, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled");
+}
+
+static void on_room(ew_call *call) { ew__jr_unblock(call->callee_ud); }
+
+static const ew__callee_ops callee = {
+    .open = on_open, .input = on_input, .input_end = on_input_end, .cancel = on_cancel, .room = on_room};
+
+/* ---- opening ---- */
+
+const char *ew__jr_refuses(const ew_request_options *options) {
+    if (options->context.len || options->labels.len)
+        return "the jsonrpc wire carries no context and no labels";
+    return NULL;
+}
+
+uint32_t ew__jr_capacity(const ew__peer *base) {
+    const ew__jr_peer *peer = (const ew__jr_peer *)(const void *)base;
+    uint64_t most = ew__jr_limits(peer)->calls_per_connection;
+    bool full = base->conn->out.bytes >= ew__jr_limits(peer)->out_max_bytes / 2;
+    if (peer->closed || peer->draining || peer->eof || full || peer->sent.n >= most)
+        return 0;
+    return (uint32_t)(most - peer->sent.n);
+}
+
+/* Writes the request. EW_OK, EW_ENOMEM, EW_ELIMIT (too large). */
+static ew_err send_request(ew__jr_peer *peer, ew_call *call, ew_str id, bool stream) {
+    ew__buf method, line;
+    ew__rpc_out message;
+    ew_str params = call->input;
+    bool list = call->kind == EW__CALL_LIST;
+    ew__buf_init(&method, call->home->env, SIZE_MAX / 2);
+    ew_err err = ew__jr_write_method(&method, list ? EW_STR("rpc.discover") : call->key, stream);
+    ew_err line_err = ew__jr_one_line(peer, params, &line, &params);
+    if (err == EW_OK)
+        err = line_err;
+    if (err == EW_OK) {
+        ew__rpc_put_request(&message, id, ew__buf_view(&method), call->has_input ? EW__RPC_STREAM_OPEN : 0,
+                            list ? EW_STR("{}") : params);
+        if (ew__jr_fits(peer, message.len))
+            ew__jr_send(peer, &message, line.len ? NULL : call);
+        else
+            err = EW_ELIMIT;
+    }
+    ew__buf_done(&line);
+    ew__buf_done(&method);
+    return err;
+}
+
+static ew_str unsent_reason(ew_err err) {
+    return err == EW_ELIMIT    ? EW_STR("the input is too large for this connection")
+           : err == EW_EEXISTS ? EW_STR("a call with this id still runs")
+                               : EW_STR("out of memory");
+}
+
+/* Input that came while the peer was asked what it is follows its request at once. */
+static void send_held(ew__jr_call *entry) {
+    ew_call *call = entry->call;
+    while (entry->left.held) {
+        ew__jr_held *item = unhold(entry);
+        if (item->close) {
+            entry->input_open = false;
+            send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
+        } else {
+            (void)ew__jr_send_chunk(entry, ew__str(item->bytes, item->len));
+        }
+        free_held(call, item);
+    }
+    if (!entry->waiting)
+        ew__call_input_room(call);
+}
+
+void ew__jr_send_now(ew__jr_call *entry) {
+    ew__jr_peer *peer = entry->peer;
+    ew_call *call = entry->call;
+    entry->phase = EW__JR_SENT;
+    ew_err err = send_request(peer, call, entry->id, call->wants_chunks && peer->kind == EW__JR_EVERYWIRE);
+    if (err == EW_OK)
+        send_held(entry);
+    else
+        fail_as(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
+}
+
+static void notify(ew__jr_peer *peer, ew_call *call) {
+    ew_err err = send_request(peer, call, ew__str(NULL, 0), false);
+    if (err == EW_OK)
+        (void)ew__call_done_valid(call, EW_STR("null"));
+    else
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
+}
+
+/* The id that the caller chose, or a fresh one; in the call's memory. */
+static ew_err choose_id(ew__jr_peer *peer, ew__jr_call *entry) {
+    char id[EW__RPC_ID_ROOM];
+    ew_call *call = entry->call;
+    if (call->wire_id.len == 0)
+        return ew__arena_str(&call->arena, ew__str(id, ew__rpc_ids_next(&peer->ids, id)), &entry->id);
+    ew__buf quoted;
+    ew__buf_init(&quoted, call->home->env, SIZE_MAX / 2);
+    ew_err err = ew__json_write_str(&quoted, call->wire_id, false);
+    if (err == EW_OK)
+        err = ew__arena_str(&call->arena, ew__buf_view(&quoted), &entry->id);
+    ew__buf_done(&quoted);
+    return err;
+}
+
+static ew_err add_call(ew__jr_peer *peer, ew__jr_call *entry, ew_call *call) {
+    memset(entry, 0, sizeof *entry);
+    entry->peer = peer;
+    entry->call = call;
+    entry->sent = true;
+    entry->input_open = call->has_input;
+    ew_err err = choose_id(peer, entry);
+    if (err == EW_OK)
+        err = ew__jr_index(entry);
+    if (err != EW_OK)
+        return err;
+    ew__jr_add(peer, entry);
+    ew_call_ref(call);
+    call->callee = &callee;
+    call->callee_ud = entry;
+    return EW_OK;
+}
+
+ew_err ew__jr_open(ew__peer *base, ew_call *call) {
+    ew__jr_peer *peer = (ew__jr_peer *)(void *)base;
+    if (ew__jr_capacity(base) == 0)
+        return EW_EBUSY;
+    call->wire = base->wire->name;
+    if (call->notify) {
+        notify(peer, call);
+        return EW_OK;
+    }
+    ew__jr_call *entry = ew_call_alloc(call, sizeof *entry);
+    ew_err err = entry ? add_call(peer, entry, call) : EW_ENOMEM;
+    if (err != EW_OK) {
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
+        return EW_OK;
+    }
+    if (call->wants_chunks && peer->kind <= EW__JR_ASKED) {
+        entry->phase = EW__JR_ASKING;
+        ew__jr_ask(peer);
+    } else {
+        ew__jr_send_now(entry);
+    }
+    return EW_OK;
+}
+
+/* ---- what the wire tells: into the call ---- */
+
+static void on_silence(ew__timer *timer, uint64_t now) {
+    ew__jr_call *entry = ew__container_of(timer, ew__jr_call, timer);
+    bool heard = entry->blocked || now < entry->heard_at + EW__MS(entry->call->home->limits->stream_idle_ms);
+    if (entry->blocked)
+        entry->heard_at = now; /* it is our own reader that is slow */
+    if (heard && ew__jr_watch_silence(entry, on_silence) == EW_OK)
+        return;
+    send_cancel(entry);
+    ew__jr_fail(entry, EW_ORIGIN_CONNECT, EW_STATUS_DEADLINE_EXCEEDED, "the stream was silent for too long");
+}
+
+/* false: the call has ended, and entry with it. */
+static bool give_chunk(ew__jr_call *entry, ew_str json) {
+    ew_call *call = ew_call_ref(entry->call); /* the caller may let go while it takes the chunk */
+    ew_err err = ew__call_chunk_valid(call, json);
+    bool lives = call->callee_open;
+    if (lives && err == EW_FULL)
+        ew__jr_block(entry);
+    ew_call_unref(call);
+    return lives;
+}
+
+/* The close frame of everywire carries the end of the call; that of any other peer nothing. */
+static void end_stream(ew__jr_call *entry, ew_str data) {
+    bool object = ew_json_typeof(data) == EW_JSON_OBJECT;
+    ew_str result = object ? ew_json_member(data, EW_STR("result")) : data;
+    ew_str error = object ? ew_json_member(data, EW_STR("error")) : data;
+    if (object && error.len)
+        fail_with(entry, error);
+    else
+        done(entry, object && result.len ? result : entry->left.base);
+}
+
+static void deliver_held(ew__jr_call *entry) {
+    ew_call *call = ew_call_ref(entry->call);
+    bool lives = true;
+    while (lives && entry->left.held) {
+        ew__jr_held *item = unhold(entry);
+        ew_str data = ew__str(item->bytes, item->len);
+        if (item->close) {
+            end_stream(entry, data);
+            lives = false;
+        } else {
+            lives = give_chunk(entry, data.len ? data : EW_STR("null"));
+        }
+        free_held(call, item);
+    }
+    ew_call_unref(call);
+}
+
+static void open_stream(ew__jr_call *entry, ew_str result) {
+    ew_call *call = entry->call;
+    if (ew__arena_str(&call->arena, result, &entry->left.base) != EW_OK) {
+        ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    entry->phase = EW__JR_STREAMING;
+    entry->heard_at = call->home->now;
+    if (!entry->cancelling && ew__jr_watch_silence(entry, on_silence) != EW_OK) {
+        ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    deliver_held(entry);
+}
+
+static void on_listing(ew__jr_call *entry, ew_str document) {
+    ew__buf listing;
+    if (entry->peer->kind == EW__JR_UNKNOWN)
+        entry->peer->kind = ew__jr_is_everywire(document) ? EW__JR_EVERYWIRE : EW__JR_OTHER;
+    ew__buf_init(&listing, entry->call->home->env, SIZE_MAX / 2);
+    ew_err err = ew__jr_read_discover(&listing, document);
+    if (err == EW_OK)
+        done(entry, ew__buf_view(&listing));
+    else
+        ew__jr_fail(entry, err == EW_EPROTO ? EW_ORIGIN_PROTOCOL : EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL,
+                    err == EW_EPROTO ? "the answer to rpc.discover is no OpenRPC document" : "out of memory");
+    ew__buf_done(&listing);
+}
+
+void ew__jr_answer(ew__jr_call *entry, const ew__rpc *message) {
+    if (entry->phase != EW__JR_SENT)
+        ew__jr_late(entry->peer); /* a second answer, or one to a question that was not put */
+    else if (message->kind == EW__RPC_ERROR)
+        fail_with(entry, message->error);
+    else if (message->stream == EW__RPC_STREAM_OPEN)
+        open_stream(entry, message->result);
+    else if (entry->call->kind == EW__CALL_LIST)
+        on_listing(entry, message->result);
+    else
+        done(entry, message->result);
+}
+
+/* Frames may overtake the response that opens their stream: the reference codec sends them so. */
+static void hold_frame(ew__jr_call *entry, const ew__rpc *message) {
+    if (entry->left.n_held >= HELD_MAX || entry->left.held_bytes + message->data.len > HELD_MAX_BYTES)
+        ew__jr_fail(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_RESOURCE_EXHAUSTED,
+                    "too many frames came before the response that opens their stream");
+    else if (hold(entry, message->data, message->stream == EW__RPC_STREAM_CLOSE) != EW_OK)
+        ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message) {
+    entry->heard_at = entry->call->home->now;
+    if (entry->phase == EW__JR_SENT)
+        hold_frame(entry, message);
+    else if (entry->phase != EW__JR_STREAMING)
+        ew__jr_late(entry->peer);
+    else if (message->stream == EW__RPC_STREAM_CLOSE)
+        end_stream(entry, message->data);
+    else
+        (void)give_chunk(entry, message->data.len ? message->data : EW_STR("null"));
+}

@@ -1,0 +1,176 @@
+/*
+ * wire/jsonrpc/codec.c: see codec.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/jsonrpc/codec.h"
+
+#define STREAM_SUFFIX EW_STR("?stream=true")
+
+/* ---- faults ---- */
+
+/* Statuses that have a code of their own; all others share one, and are told apart by data.status. */
+static const struct {
+    int64_t code;
+    ew_status status;
+} codes[] = {
+    {EW__RPC_INVALID_PARAMS, EW_STATUS_INVALID_ARGUMENT},  {EW__RPC_METHOD_NOT_FOUND, EW_STATUS_NOT_FOUND},
+    {EW__RPC_INTERNAL_ERROR, EW_STATUS_INTERNAL},          {EW__RPC_CANCELLED, EW_STATUS_CANCELLED},
+    {EW__RPC_INVALID_REQUEST, EW_STATUS_INVALID_ARGUMENT}, {EW__RPC_PARSE_ERROR, EW_STATUS_INVALID_ARGUMENT},
+};
+
+/* NOT_FOUND of a handler is not a method that is missing: it has no code of its own on the way out. */
+int64_t ew__jr_code_of(ew_status status) {
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i].status == status && status != EW_STATUS_NOT_FOUND)
+            return codes[i].code;
+    return EW__RPC_SERVER_ERROR;
+}
+
+ew_status ew__jr_status_of(int64_t code) {
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i].code == code)
+            return codes[i].status;
+    return EW_STATUS_UNKNOWN;
+}
+
+ew_err ew__jr_write_fault(ew__buf *buf, int64_t code, const ew_fault *fault) {
+    ew_str message = fault->message.len ? fault->message : ew_str_from(ew_status_name(fault->status));
+    (void)ew__json_format(buf, "{\"code\":%lld,\"message\":%q,\"data\":{\"status\":%Q",
+                          (long long)(code ? code : ew__jr_code_of(fault->status)), message,
+                          ew_status_name(fault->status));
+    if (fault->details.len) {
+        (void)ew__buf_cstr(buf, ",\"details\":");
+        (void)ew__buf_str(buf, fault->details);
+    }
+    if (fault->retryable || fault->retry_after_ms)
+        (void)ew__json_format(buf, ",\"retryable\":%b", fault->retryable);
+    if (fault->retry_after_ms)
+        (void)ew__json_format(buf, ",\"retry_after_ms\":%llu", (unsigned long long)fault->retry_after_ms);
+    return ew__buf_cstr(buf, "}}");
+}
+
+void ew__jr_read_fault(ew_str error, char *text, size_t capacity, ew_fault *ret) {
+    ew__rpc_error e;
+    ew__rpc_read_error(error, text, capacity, &e);
+    *ret = (ew_fault){.status = ew__jr_status_of(e.code), .message = e.message, .details = e.data};
+    ew_str name = ew_json_get_str(e.data, "/status", ew__str(NULL, 0));
+    ew_status status = EW_STATUS_OK;
+    if (ew_status_from_name(name, &status) != EW_OK || status == EW_STATUS_OK)
+        return; /* data is the peer's own: all of it is the details */
+    ret->status = status;
+    ret->details = ew_json_member(e.data, EW_STR("details"));
+    ret->retryable = ew_json_get_bool(e.data, "/retryable", false);
+    (void)ew_json_uint64(ew_json_member(e.data, EW_STR("retry_after_ms")), &ret->retry_after_ms);
+}
+
+/* ---- methods ---- */
+
+ew_str ew__jr_action_of(ew_str method, bool *ret_stream) {
+    const size_t n = STREAM_SUFFIX.len;
+    *ret_stream = method.len > n && memcmp(method.ptr + method.len - n, STREAM_SUFFIX.ptr, n) == 0;
+    return *ret_stream ? ew__str(method.ptr, method.len - n) : method;
+}
+
+ew_err ew__jr_write_method(ew__buf *buf, ew_str action, bool stream) {
+    ew_err err = ew__json_write_str(buf, action, false);
+    if (err == EW_OK && stream) {
+        buf->len--; /* the quote comes again */
+        (void)ew__buf_str(buf, STREAM_SUFFIX);
+        err = ew__buf_char(buf, '"');
+    }
+    return err;
+}
+
+/* ---- rpc.discover ---- */
+
+static bool is_required(ew_str schema, ew_str quoted_name) {
+    ew_json_iter it = {.offset_ = 0};
+    while (ew_json_next(ew_json_member(schema, EW_STR("required")), &it))
+        if (ew__str_is(it.value, quoted_name))
+            return true;
+    return false;
+}
+
+/* The members of an object are the parameters; an input of any other kind is the one parameter there is. */
+static void write_params(ew__buf *buf, ew_str schema) {
+    ew_json_iter it = {.offset_ = 0};
+    ew_str properties = ew_json_member(schema, EW_STR("properties"));
+    const char *comma = "";
+    if (ew_json_typeof(properties) != EW_JSON_OBJECT) {
+        (void)ew__json_format(buf, "{\"name\":\"input\",\"schema\":%j}", schema.len ? schema : EW_STR("{}"));
+        return;
+    }
+    while (ew_json_next(properties, &it)) {
+        (void)ew__json_format(buf, "%s{\"name\":%j,\"required\":%b,\"schema\":%j}", comma, it.key,
+                              is_required(schema, it.key), it.value);
+        comma = ",";
+    }
+}
+
+static void write_method(ew__buf *buf, ew_str key, ew_str descriptor) {
+    ew_str description = ew_json_member(descriptor, EW_STR("description"));
+    ew_str output = ew_json_member(descriptor, EW_STR("outputSchema"));
+    (void)ew__json_format(buf, "{\"name\":%j", key);
+    if (ew_json_typeof(description) == EW_JSON_STRING)
+        (void)ew__json_format(buf, ",\"summary\":%j", description);
+    (void)ew__buf_cstr(buf, ",\"paramStructure\":\"by-name\",\"params\":[");
+    write_params(buf, ew_json_member(descriptor, EW_STR("inputSchema")));
+    (void)ew__json_format(buf, "],\"result\":{\"name\":\"result\",\"schema\":%j},\"x-everywire\":%j}",
+                          output.len ? output : EW_STR("{}"), descriptor);
+}
+
+ew_err ew__jr_write_discover(ew__buf *buf, ew_str listing) {
+    ew_json_iter it = {.offset_ = 0};
+    const char *comma = "";
+    (void)ew__json_format(buf,
+                          "{\"openrpc\":\"1.3.2\",\"info\":{\"title\":\"everywire\",\"version\":%Q,"
+                          "\"x-everywire\":{\"streams\":true}},\"methods\":[",
+                          ew_version());
+    while (ew_json_next(listing, &it)) {
+        (void)ew__buf_cstr(buf, comma);
+        write_method(buf, it.key, it.value);
+        comma = ",";
+    }
+    return ew__buf_cstr(buf, "]}");
+}
+
+bool ew__jr_is_everywire(ew_str document) { return ew_json_get_bool(document, "/info/x-everywire/streams", false); }
+
+/* A foreign method becomes an action of type "method". */
+static void read_method(ew__buf *buf, ew_str method) {
+    ew_str name = ew_json_member(method, EW_STR("name")), ours = ew_json_member(method, EW_STR("x-everywire"));
+    ew_str summary = ew_json_member(method, EW_STR("summary"));
+    if (ew_json_typeof(ours) == EW_JSON_OBJECT) {
+        (void)ew__json_format(buf, "%j:%j", name, ours);
+        return;
+    }
+    ew_str inside = ew__str(name.ptr + 1, name.len - 2);
+    (void)ew__buf_cstr(buf, "\"/method/");
+    (void)ew__buf_str(buf, inside);
+    (void)ew__buf_cstr(buf, "\":{\"key\":\"/method/");
+    (void)ew__buf_str(buf, inside);
+    (void)ew__json_format(buf, "\",\"name\":%j,\"actionType\":\"method\"", name);
+    if (ew_json_typeof(summary) == EW_JSON_STRING)
+        (void)ew__json_format(buf, ",\"description\":%j", summary);
+    ew_str output = ew_json_get(method, "/result/schema");
+    if (output.len)
+        (void)ew__json_format(buf, ",\"outputSchema\":%j", output);
+    (void)ew__buf_char(buf, '}');
+}
+
+ew_err ew__jr_read_discover(ew__buf *buf, ew_str document) {
+    ew_json_iter it = {.offset_ = 0};
+    const char *comma = "";
+    ew_str methods = ew_json_member(document, EW_STR("methods"));
+    if (ew_json_typeof(methods) != EW_JSON_ARRAY)
+        return EW_EPROTO;
+    (void)ew__buf_char(buf, '{');
+    while (ew_json_next(methods, &it)) {
+        if (ew_json_typeof(ew_json_member(it.value, EW_STR("name"))) != EW_JSON_STRING)
+            return EW_EPROTO;
+        (void)ew__buf_cstr(buf, comma);
+        read_method(buf, it.value);
+        comma = ",";
+    }
+    return ew__buf_char(buf, '}');
+}

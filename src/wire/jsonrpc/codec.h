@@ -1,0 +1,32 @@
+/*
+ * wire/jsonrpc/codec.h: what the jsonrpc wire puts into the envelope: faults, method names, the document of rpc.discover.
+ * Pure: no connection, no call. README.md beside it shows them.
+ */
+#ifndef EW_WIRE_JSONRPC_CODEC_H
+#define EW_WIRE_JSONRPC_CODEC_H
+
+#include "wire/jsonrpc_envelope.h"
+#include <everywire/status.h>
+
+/* The JSON-RPC code of a status, and the status that a peer's code stands for when nothing better is known. */
+int64_t ew__jr_code_of(ew_status status);
+ew_status ew__jr_status_of(int64_t code);
+
+/* Appends the error object of a fault: {"code","message","data":{"status","details",...}}. code 0: by its status. */
+ew_err ew__jr_write_fault(ew__buf *buf, int64_t code, const ew_fault *fault);
+/* What a peer's error says, whatever it is. The message is a slice of it, or decoded into text. */
+void ew__jr_read_fault(ew_str error, char *text, size_t capacity, ew_fault *ret);
+
+/* The action that a method names: "greet" of "greet?stream=true". */
+ew_str ew__jr_action_of(ew_str method, bool *ret_stream);
+/* Appends the method that calls an action, as a JSON string. */
+ew_err ew__jr_write_method(ew__buf *buf, ew_str action, bool stream);
+
+/* Appends the OpenRPC document of a listing (an object, key to descriptor). */
+ew_err ew__jr_write_discover(ew__buf *buf, ew_str listing);
+/* Whether a peer's document is one of ours: then it knows ?stream=true. */
+bool ew__jr_is_everywire(ew_str document);
+/* Appends the listing of a document, ours or any OpenRPC one. EW_EPROTO: it is none. */
+ew_err ew__jr_read_discover(ew__buf *buf, ew_str document);
+
+#endif

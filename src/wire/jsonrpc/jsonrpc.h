@@ -1,0 +1,181 @@
+/*
+ * wire/jsonrpc/jsonrpc.h: the jsonrpc wire: its table, what a connection keeps, and what its files share. See README.md
+ * beside it.
+ *
+ *   wire.c     bytes to messages and to whom they are for; the life of a connection
+ *   send.c     messages to bytes, and back pressure in both directions
+ *   serve.c    calls that came        batch.c  answers that leave together
+ *   call.c     calls that leave       ask.c    what kind of peer this is
+ */
+#ifndef EW_WIRE_JSONRPC_JSONRPC_H
+#define EW_WIRE_JSONRPC_JSONRPC_H
+
+#include "frame/line.h"
+#include "wire/jsonrpc/codec.h"
+#include "wire/wire.h"
+
+extern const ew__wire ew__wire_jsonrpc;
+
+typedef struct ew__jr_peer ew__jr_peer;
+typedef struct ew__jr_batch ew__jr_batch;
+
+/* Where a call that leaves stands. */
+enum {
+    EW__JR_ASKING,   /* not sent: the peer was asked what it is */
+    EW__JR_SENT,     /* no answer yet */
+    EW__JR_STREAMING /* the base response came and opened a stream; the close frame ends the call */
+};
+
+/* A frame that came too early, or input that cannot leave yet. */
+typedef struct ew__jr_held {
+    struct ew__jr_held *next;
+    size_t len;
+    bool close;
+    char bytes[];
+} ew__jr_held;
+
+/* A call on this connection. It lives in the call's own memory, so that it needs no freeing and cannot outlive it. */
+typedef struct ew__jr_call {
+    struct ew__jr_call *next, *prev;           /* in its list */
+    struct ew__jr_call *wait_next, *wait_prev; /* among those who wait for room */
+    ew__jr_peer *peer;
+    ew_call *call;
+    ew_str id;         /* as it stands on the wire; empty for a notification */
+    ew_str key;        /* as it is looked up; empty: it is not */
+    ew__timer timer;   /* the incoming stream is silent; or (cancelled) the answer does not come */
+    uint64_t heard_at; /* when the last frame of its incoming stream came */
+    bool sent;         /* we are its caller's side on this wire; else it came */
+    bool streams;      /* came: its result goes out as a stream */
+    bool input_open;   /* frames of an input stream are still to come (came), or to be sent (sent) */
+    bool waiting;      /* whoever feeds us was told to wait */
+    bool blocked;      /* whoever takes what comes was behind: the connection is not read */
+    bool cancelling;   /* sent: the peer was asked to stop */
+    uint8_t phase;     /* sent */
+    uint32_t size;     /* came: bytes that it holds in memory while it runs */
+    union {
+        struct {
+            ew__jr_batch *batch; /* its answer leaves with others */
+            bool *ended;         /* while the handler is being called: tells its caller that the call has gone */
+        } came;
+        struct {
+            ew__jr_held *held, *held_last;
+            uint32_t n_held, held_bytes;
+            ew_str base; /* the result of the base response */
+        } left;
+    };
+} ew__jr_call;
+
+typedef struct ew__jr_list {
+    ew__jr_call *first;
+    uint32_t n;
+    ew__map by_key;
+    bool has_map; /* made when the first call is to be found again: most end at once */
+} ew__jr_list;
+
+/* What is known of the other side. */
+enum { EW__JR_UNKNOWN, EW__JR_ASKED, EW__JR_EVERYWIRE, EW__JR_OTHER };
+
+/* Both roles are one struct: a connection is used both ways, whoever dialled. */
+struct ew__jr_peer {
+    ew__peer peer;
+    ew__line line;
+    ew__buf in;         /* bytes that are no whole message yet, or wait because reading is paused */
+    ew__jr_list served; /* calls that came: we are their caller's end */
+    ew__jr_list sent;   /* calls that left: we are their callee's end; each with a reference of ours */
+    ew__rpc_ids ids;
+    ew__timer patience; /* for the first message, for the rest of a message, after the other side's eof */
+    ew__timer resume;   /* reading goes on in the next turn */
+    ew__timer guard;    /* a call has held up the connection for too long */
+    ew__timer answer;   /* rpc.discover is not answered */
+    uint64_t progress_at;
+    char asked_id[EW__RPC_ID_ROOM]; /* of rpc.discover */
+    uint8_t asked_id_len;
+    uint8_t kind;    /* EW__JR_UNKNOWN ... */
+    uint8_t framing; /* of what we write */
+    uint16_t n_bad;  /* unreadable messages */
+    uint32_t n_blocked;
+    uint32_t n_waiting;
+    uint64_t served_bytes;               /* of all calls that came and still run */
+    ew__jr_call *waiting, *waiting_last; /* producers that were told to wait, in turn */
+    bool heard;                          /* a message has come */
+    bool reading;                        /* messages are being taken: no second time from inside */
+    bool paused;                         /* not before there is room */
+    bool eof;                            /* the other side says no more */
+    bool draining;                       /* finish with the last call */
+    bool closed;                         /* nothing more is read or written */
+};
+
+static inline const ew_limits *ew__jr_limits(const ew__jr_peer *peer) { return peer->peer.conn->home->limits; }
+
+/* ---- wire.c ---- */
+
+void ew__jr_add(ew__jr_peer *peer, ew__jr_call *entry);
+void ew__jr_remove(ew__jr_call *entry);                       /* also unblocks; its memory is the call's */
+ew__jr_call *ew__jr_find(const ew__jr_list *list, ew_str id); /* NULL: none */
+/* Copies id into the call's memory and makes entry findable by it. EW_OK, EW_ENOMEM, EW_EEXISTS. */
+ew_err ew__jr_index(ew__jr_call *entry);
+void ew__jr_late(ew__jr_peer *peer);                  /* an event for no call */
+void ew__jr_check_drained(ew__jr_peer *peer);         /* a call has gone: was it the last? */
+void ew__jr_break_off(ew__jr_peer *peer, ew_str why); /* the peer broke the protocol */
+void ew__jr_abort(ew__jr_peer *peer);                 /* closes now; its calls end when the connection has gone */
+void ew__jr_resume_later(ew__jr_peer *peer);          /* paused reading goes on in the next turn */
+
+/* One message, alone or of a batch, to whom it is for. */
+void ew__jr_take(ew__jr_peer *peer, const ew__json_doc *doc, ew__jr_batch *batch);
+
+/* ---- send.c ---- */
+
+/* Whether a message of that length may leave at all. */
+bool ew__jr_fits(const ew__jr_peer *peer, size_t len);
+/* Whether it may join what waits to be sent already. */
+bool ew__jr_has_place(const ew__jr_peer *peer, size_t len);
+/* Sends a message whose pieces hold no raw newline. owner: large pieces in its memory are sent from there; may be NULL. */
+void ew__jr_send(ew__jr_peer *peer, const ew__rpc_out *message, ew_call *owner);
+/* Sends an error for an id (empty: null) that belongs to no call. */
+void ew__jr_send_error(ew__jr_peer *peer, ew_str id, int64_t code, const char *message);
+/* A payload as it may be sent: itself, or without white space in *buf (to be freed by the caller in any case). */
+ew_err ew__jr_one_line(const ew__jr_peer *peer, ew_str json, ew__buf *buf, ew_str *ret);
+/* One frame of a stream: EW_OK, EW_FULL (sent; room follows), EW_ELIMIT, EW_ENOMEM. */
+ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json);
+void ew__jr_drained(ew__peer *peer);
+void ew__jr_stop_waiting(ew__jr_call *entry);
+/* The taker of a stream is behind: nothing more is read before ew__jr_unblock. */
+void ew__jr_block(ew__jr_call *entry);
+void ew__jr_unblock(ew__jr_call *entry);
+bool ew__jr_must_pause(const ew__jr_peer *peer);
+/* Begins or goes on watching for silence of the incoming stream. EW_OK or EW_ENOMEM. */
+ew_err ew__jr_watch_silence(ew__jr_call *entry, ew__timer_fn fn);
+
+/* ---- serve.c ---- */
+
+/* Text and its envelope, from a peer. batch NULL: it came alone. */
+void ew__jr_serve(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch);
+void ew__jr_serve_frame(ew__jr_call *entry, const ew__rpc *message);
+/* Ends a call that came with a fault of the wire's own; code 0: by status. */
+void ew__jr_give_up(ew__jr_call *entry, int64_t code, ew_status status, const char *message);
+
+/* ---- batch.c ---- */
+
+void ew__jr_serve_batch(ew__jr_peer *peer, ew_str array);
+void ew__jr_batch_add(ew__jr_peer *peer, ew__jr_batch *batch, const ew__rpc_out *message);
+ew__jr_batch *ew__jr_batch_ref(ew__jr_batch *batch);
+void ew__jr_batch_unref(ew__jr_peer *peer, ew__jr_batch *batch); /* the last one sends it */
+
+/* ---- call.c ---- */
+
+ew_err ew__jr_open(ew__peer *peer, ew_call *call);
+uint32_t ew__jr_capacity(const ew__peer *peer);
+const char *ew__jr_refuses(const ew_request_options *options);
+void ew__jr_answer(ew__jr_call *entry, const ew__rpc *message);
+void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message);
+void ew__jr_send_now(ew__jr_call *entry); /* the peer is known now */
+void ew__jr_fail(ew__jr_call *entry, ew_origin origin, ew_status status, const char *message);
+void ew__jr_fail_sent(ew__jr_peer *peer, ew_origin origin, ew_status status, ew_str message);
+
+/* ---- ask.c ---- */
+
+void ew__jr_ask(ew__jr_peer *peer); /* sends rpc.discover once */
+bool ew__jr_asked(const ew__jr_peer *peer, ew_str id);
+void ew__jr_learn(ew__jr_peer *peer, bool everywire); /* and lets go what waited for it */
+
+#endif

@@ -1,0 +1,355 @@
+/*
+ * wire/jsonrpc/serve.c: calls that came by this wire. To the call model this is their caller's end: it opens them, feeds
+ * their input, and is told their chunks and their end.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/jsonrpc/jsonrpc.h"
+
+#define METHOD_ROOM 1024 /* methods with escapes are decoded, up to here */
+
+/* ---- answers ---- */
+
+static void respond(ew__jr_peer *peer, ew__jr_batch *batch, const ew__rpc_out *message, ew_call *owner) {
+    if (batch)
+        ew__jr_batch_add(peer, batch, message);
+    else
+        ew__jr_send(peer, message, owner);
+}
+
+/* A fault as the error object of `buf` (to be freed by the caller in any case); what does not fit is told in short. */
+static ew_str error_text(ew__jr_peer *peer, ew__buf *buf, int64_t code, const ew_fault *fault) {
+    ew_fault plain = {.status = fault->status};
+    ew__buf line;
+    ew__buf_init(buf, peer->peer.conn->home->env, SIZE_MAX / 2);
+    ew_err err = ew__jr_write_fault(buf, code, fault);
+    if (err == EW_OK && !ew__jr_fits(peer, buf->len + 4096)) {
+        ew__buf_clear(buf);
+        err = ew__jr_write_fault(buf, code, &plain); /* the status is what matters */
+    }
+    if (err == EW_OK && ew__json_has_newline(ew__buf_view(buf))) { /* in the details */
+        ew__buf_init(&line, peer->peer.conn->home->env, SIZE_MAX / 2);
+        err = ew__json_minify(&line, ew__buf_view(buf));
+        ew__buf_done(buf);
+        *buf = line;
+    }
+    return err == EW_OK ? ew__buf_view(buf) : EW_STR("{\"code\":-32603,\"message\":\"out of memory\"}");
+}
+
+static void refuse(ew__jr_peer *peer, ew__jr_batch *batch, ew_str id, int64_t code, ew_status status, ew_str message) {
+    ew__rpc_out out;
+    ew__buf buf;
+    ew_str error = error_text(peer, &buf, code, &(ew_fault){.status = status, .message = message});
+    ew__rpc_put_error(&out, id, error);
+    respond(peer, batch, &out, NULL);
+    ew__buf_done(&buf);
+}
+
+/* ---- what the call tells its caller: onto the wire ---- */
+
+static void on_accepted(ew_call *call) {
+    ew__jr_call *entry = call->caller_ud;
+    ew__rpc_out message;
+    if (!entry->streams)
+        return;
+    ew__rpc_put_result(&message, entry->id, EW__RPC_STREAM_OPEN, EW_STR("null"));
+    ew__jr_send(entry->peer, &message, NULL);
+}
+
+static ew_err on_chunk(ew_call *call, ew_str json) { return ew__jr_send_chunk(call->caller_ud, json); }
+
+static void send_fault(ew__jr_call *entry, int64_t code, const ew_fault *fault) {
+    ew__rpc_out message;
+    ew__buf buf;
+    ew_str error = error_text(entry->peer, &buf, code, fault);
+    if (entry->streams)
+        ew__rpc_put_frame(&message, entry->id, EW__RPC_STREAM_CLOSE, "{\"error\":", error, "}");
+    else
+        ew__rpc_put_error(&message, entry->id, error);
+    respond(entry->peer, entry->came.batch, &message, NULL);
+    ew__buf_done(&buf);
+}
+
+static void send_result(ew__jr_call *entry, ew_str result) {
+    ew__jr_peer *peer = entry->peer;
+    ew__rpc_out message;
+    ew__buf line;
+    ew_err err = ew__jr_one_line(peer, result, &line, &result);
+    if (entry->streams)
+        ew__rpc_put_frame(&message, entry->id, EW__RPC_STREAM_CLOSE, "{\"result\":", result, "}");
+    else
+        ew__rpc_put_result(&message, entry->id, 0, result);
+    bool fits = ew__jr_fits(peer, message.len), place = ew__jr_has_place(peer, message.len);
+    if (EW__LIKELY(err == EW_OK && fits && place))
+        respond(peer, entry->came.batch, &message, entry->call);
+    else
+        send_fault(entry, 0,
+                   &(ew_fault){.status = EW_STATUS_RESOURCE_EXHAUSTED,
+                               .message = err    ? EW_STR("out of memory")
+                                          : fits ? EW_STR("the reader is too slow: too much waits for it")
+                                                 : EW_STR("the result is too large for this connection")});
+    ew__buf_done(&line);
+}
+
+/* Takes a call off the connection; the caller's reference is given back. */
+static void let_go(ew__jr_call *entry) {
+    ew__jr_peer *peer = entry->peer;
+    ew__jr_batch *batch = entry->came.batch;
+    if (entry->came.ended) { /* its handler is still being called: it never was on the list */
+        *entry->came.ended = true;
+        ew__jr_stop_waiting(entry);
+    } else {
+        ew__jr_remove(entry);
+    }
+    ew__call_release(entry->call); /* entry is gone with it */
+    if (batch)
+        ew__jr_batch_unref(peer, batch);
+    ew__jr_check_drained(peer);
+}
+
+static void on_end(ew_call *call, const ew__end *end) {
+    ew__jr_call *entry = call->caller_ud;
+    if (entry->id.len && end->status == EW_STATUS_OK)
+        send_result(entry, end->result);
+    else if (entry->id.len)
+        send_fault(entry, 0, &end->fault);
+    let_go(entry);
+}
+
+static void on_input_room(ew_call *call) { ew__jr_unblock(call->caller_ud); }
+
+static ew_err on_call_back(ew_call *call, ew_call *outgoing) {
+    ew__jr_call *entry = call->caller_ud;
+    return ew__jr_open(&entry->peer->peer, outgoing);
+}
+
+static const ew__caller_ops caller = {
+    .accepted = on_accepted, .chunk = on_chunk, .end = on_end, .input_room = on_input_room, .call_back = on_call_back};
+
+void ew__jr_give_up(ew__jr_call *entry, int64_t code, ew_status status, const char *message) {
+    if (entry->id.len)
+        send_fault(entry, code, &(ew_fault){.status = status, .message = ew_str_from(message)});
+    let_go(entry);
+}
+
+/* ---- what the wire tells: into the call ---- */
+
+static void on_silence(ew__timer *timer, uint64_t now) {
+    ew__jr_call *entry = ew__container_of(timer, ew__jr_call, timer);
+    bool heard = entry->blocked || now < entry->heard_at + EW__MS(entry->call->home->limits->stream_idle_ms);
+    if (entry->blocked)
+        entry->heard_at = now; /* it is our own reader that is slow */
+    if (!heard || ew__jr_watch_silence(entry, on_silence) != EW_OK)
+        ew__jr_give_up(entry, 0, EW_STATUS_DEADLINE_EXCEEDED, "the input stream was silent for too long");
+}
+
+/* The message's bytes go away; what the call keeps is copied into its memory. */
+static ew__jr_call *fill_call(ew__jr_peer *peer, ew_call *call, const ew__rpc *message, bool stream) {
+    ew__jr_call *entry = ew_call_alloc(call, sizeof *entry);
+    if (!entry)
+        return NULL;
+    memset(entry, 0, sizeof *entry);
+    entry->peer = peer;
+    entry->call = call;
+    entry->streams = stream && message->id.len;
+    entry->input_open = message->stream == EW__RPC_STREAM_OPEN;
+    call->caller_ud = entry;
+    call->wire = ew__wire_jsonrpc.name;
+    call->wants_chunks = entry->streams;
+    call->has_input = entry->input_open;
+    uint64_t most = call->home->limits->call_ms;
+    if (most)
+        call->deadline = call->home->now + EW__MS(most);
+    if (ew__arena_str(&call->arena, message->id, &entry->id) != EW_OK)
+        return NULL;
+    if (message->params.len && ew__arena_str(&call->arena, message->params, &call->input) != EW_OK)
+        return NULL;
+    return entry;
+}
+
+/* Makes a call that has not ended at once one that can be found. */
+static ew_err keep(ew__jr_call *entry, const ew__rpc *message) {
+    ew__jr_peer *peer = entry->peer;
+    entry->came.ended = NULL;
+    entry->size = (uint32_t)(message->params.len + message->id.len);
+    peer->served_bytes += entry->size;
+    ew__jr_add(peer, entry);
+    ew_err err = EW_OK;
+    if (entry->id.len && entry->id.ptr[0] != 'n')
+        err = ew__jr_index(entry);
+    if (err == EW_OK && entry->input_open) {
+        entry->heard_at = entry->call->home->now;
+        err = ew__jr_watch_silence(entry, on_silence);
+    }
+    return err;
+}
+
+static void open_call(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew__action *action, bool stream) {
+    ew_call *call = ew__call_new(peer->peer.conn->home, &caller, NULL);
+    ew__jr_call *entry = call ? fill_call(peer, call, message, stream) : NULL;
+    bool ended = false;
+    if (!entry) {
+        if (call)
+            ew__call_release(call);
+        if (message->id.len)
+            refuse(peer, batch, message->id, 0, EW_STATUS_RESOURCE_EXHAUSTED,
+                   EW_STR("out of memory, or too many calls"));
+        return;
+    }
+    entry->came.batch = batch ? ew__jr_batch_ref(batch) : NULL;
+    entry->came.ended = &ended;
+    ew__call_open(call, action);
+    if (!ended && keep(entry, message) != EW_OK)
+        ew__jr_give_up(entry, 0, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+static void refuse_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew_str name, ew_err why) {
+    static const char several[] = "several actions have this name, use a key: ";
+    char text[400];
+    if (message->id.len == 0) {
+        ew__jr_late(peer);
+        return;
+    }
+    if (why == EW_ENOTFOUND) {
+        refuse(peer, batch, message->id, EW__RPC_METHOD_NOT_FOUND, EW_STATUS_NOT_FOUND, EW_STR("no such method"));
+        return;
+    }
+    memcpy(text, several, sizeof several - 1);
+    size_t n = sizeof several - 1;
+    n += ew__actions_matches(peer->peer.conn->site->actions, name, text + n, sizeof text - n);
+    refuse(peer, batch, message->id, 0, EW_STATUS_INVALID_ARGUMENT, ew__str(text, n));
+}
+
+static void discover(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch) {
+    const ew__actions *actions = peer->peer.conn->site->actions;
+    ew__rpc_out out;
+    ew__buf document, line;
+    ew_str text;
+    ew__buf_init(&document, peer->peer.conn->home->env, SIZE_MAX / 2);
+    ew_err err = ew__jr_write_discover(&document, actions ? actions->listing : EW_STR("{}"));
+    if (err == EW_OK)
+        err = ew__jr_one_line(peer, ew__buf_view(&document), &line, &text);
+    else
+        ew__buf_init(&line, document.env, 0);
+    if (err == EW_OK && ew__jr_fits(peer, text.len + message->id.len + 64)) {
+        ew__rpc_put_result(&out, message->id, 0, text);
+        respond(peer, batch, &out, NULL);
+    } else {
+        refuse(peer, batch, message->id, 0, EW_STATUS_RESOURCE_EXHAUSTED,
+               EW_STR("the list is too large for this connection"));
+    }
+    ew__buf_done(&line);
+    ew__buf_done(&document);
+}
+
+/* The id may be written in another way than the request wrote it: it is looked up decoded. */
+static void cancel(ew__jr_peer *peer, ew_str params) {
+    ew_str id = ew_json_typeof(params) == EW_JSON_OBJECT ? ew_json_member(params, EW_STR("id")) : ew__str(NULL, 0);
+    ew__jr_call *entry = id.len ? ew__jr_find(&peer->served, id) : NULL;
+    if (entry)
+        ew__call_cancel(entry->call, EW__CANCEL_ASKED);
+    else
+        ew__jr_late(peer);
+}
+
+/* Methods of the protocol itself: "$/..." and "rpc.". */
+static bool serve_reserved(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew_str method) {
+    if (method.len == 0 || (method.ptr[0] != '$' && method.ptr[0] != 'r'))
+        return false;
+    if (ew__str_is(method, EW_STR("rpc.discover"))) {
+        if (message->id.len)
+            discover(peer, message, batch);
+        return true;
+    }
+    if (ew__str_is(method, EW_STR("$/cancelRequest")) && message->id.len == 0) {
+        cancel(peer, message->params);
+        return true;
+    }
+    if (!ew__str_has_prefix(method, EW_STR("$/")) && !ew__str_has_prefix(method, EW_STR("rpc.")))
+        return false;
+    refuse_action(peer, message, batch, method, EW_ENOTFOUND);
+    return true;
+}
+
+/* Why a call cannot be taken now; NULL if it can. */
+static const char *busy(const ew__jr_peer *peer, ew_status *ret_status) {
+    const ew_limits *limits = ew__jr_limits(peer);
+    *ret_status = EW_STATUS_RESOURCE_EXHAUSTED;
+    if (peer->peer.conn->site->draining || peer->draining) {
+        *ret_status = EW_STATUS_UNAVAILABLE;
+        return "going down";
+    }
+    if (peer->served.n >= limits->calls_per_connection)
+        return "too many calls on this connection";
+    if (peer->served_bytes > 4 * limits->frame_bytes)
+        return "too many bytes of calls on this connection";
+    return NULL;
+}
+
+static bool is_taken(const ew__jr_peer *peer, const ew__rpc *message) {
+    return message->id.len && (peer->served.n > 0 || message->stream) &&
+           (ew__jr_find(&peer->served, message->id) ||
+            (message->stream == EW__RPC_STREAM_OPEN && ew__jr_find(&peer->sent, message->id)));
+}
+
+static void serve_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew_str method) {
+    const ew__actions *actions = peer->peer.conn->site->actions;
+    ew__action *action = NULL;
+    ew_status status;
+    bool stream = false;
+    const char *why = busy(peer, &status);
+    ew_str name = ew__jr_action_of(method, &stream);
+    ew_err err = actions ? ew__actions_find(actions, name, &action) : EW_ENOTFOUND;
+    if (why && message->id.len)
+        refuse(peer, batch, message->id, 0, status, ew_str_from(why));
+    else if (why)
+        ew__jr_late(peer);
+    else if (err != EW_OK)
+        refuse_action(peer, message, batch, name, err);
+    else if (stream && batch && message->id.len)
+        refuse(peer, batch, message->id, EW__RPC_INVALID_REQUEST, EW_STATUS_INVALID_ARGUMENT,
+               EW_STR("there are no streams in a batch"));
+    else
+        open_call(peer, message, batch, action, stream);
+}
+
+void ew__jr_serve(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch) {
+    char buf[METHOD_ROOM];
+    if (message->kind == EW__RPC_INVALID) {
+        /* as a caller we say nothing without an id: it might be taken for the answer to another call */
+        if (message->id.len || peer->peer.role == EW__SERVE)
+            refuse(peer, batch, message->id, EW__RPC_INVALID_REQUEST, EW_STATUS_INVALID_ARGUMENT,
+                   ew_str_from(message->problem));
+        return;
+    }
+    ew_str method = ew__rpc_text(message->method, buf, sizeof buf);
+    if (is_taken(peer, message))
+        refuse(peer, batch, message->id, EW__RPC_INVALID_REQUEST, EW_STATUS_INVALID_ARGUMENT,
+               EW_STR("a call with this id still runs"));
+    else if (!serve_reserved(peer, message, batch, method))
+        serve_action(peer, message, batch, method);
+}
+
+static void on_input(ew__jr_call *entry, ew_str json) {
+    ew_call *call = ew_call_ref(entry->call); /* the handler may end the call in it, and entry goes with it */
+    ew_err err = ew__call_input(call, json);
+    if (call->caller_open && err == EW_FULL)
+        ew__jr_block(entry);
+    else if (call->caller_open && err == EW_ENOMEM) /* a callee that has lost a piece cannot answer well */
+        ew__jr_give_up(entry, 0, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
+    ew_call_unref(call);
+}
+
+void ew__jr_serve_frame(ew__jr_call *entry, const ew__rpc *message) {
+    if (!entry->input_open) {
+        ew__jr_late(entry->peer);
+        return;
+    }
+    entry->heard_at = entry->call->home->now;
+    if (message->stream == EW__RPC_STREAM_DATA) {
+        on_input(entry, message->data.len ? message->data : EW_STR("null"));
+        return;
+    }
+    entry->input_open = false;
+    ew__timer_stop(&entry->call->home->timers, &entry->timer);
+    ew__call_input_end(entry->call); /* it may have ended, and entry gone */
+}

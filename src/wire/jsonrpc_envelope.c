@@ -1,0 +1,271 @@
+/*
+ * wire/jsonrpc_envelope.c: see jsonrpc_envelope.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/jsonrpc_envelope.h"
+
+/* ---- reading ---- */
+
+/* The members that an envelope has, in the order of the slices below. */
+enum { JSONRPC, ID, METHOD, STREAM, DATA, PARAMS, RESULT, ERROR, N_MEMBERS };
+
+static const ew_str names[N_MEMBERS] = {
+    {"jsonrpc", 7}, {"id", 2}, {"method", 6}, {"stream", 6}, {"data", 4}, {"params", 6}, {"result", 6}, {"error", 5},
+};
+
+typedef struct members {
+    ew_str value[N_MEMBERS];
+    unsigned repeated; /* one bit per member */
+} members;
+
+static int member_of(const char *name, size_t n) {
+    switch (n) {
+    case 2:
+        return memcmp(name, "id", 2) == 0 ? ID : -1;
+    case 4:
+        return memcmp(name, "data", 4) == 0 ? DATA : -1;
+    case 5:
+        return memcmp(name, "error", 5) == 0 ? ERROR : -1;
+    case 6:
+        return memcmp(name, "method", 6) == 0   ? METHOD
+               : memcmp(name, "params", 6) == 0 ? PARAMS
+               : memcmp(name, "result", 6) == 0 ? RESULT
+               : memcmp(name, "stream", 6) == 0 ? STREAM
+                                                : -1;
+    case 7:
+        return memcmp(name, "jsonrpc", 7) == 0 ? JSONRPC : -1;
+    default:
+        return -1;
+    }
+}
+
+/* One walk over the noted members; only a text that has too many, or names with escapes, is searched name by name. */
+static void find_members(const ew__json_doc *doc, members *m) {
+    memset(m, 0, sizeof *m);
+    if (EW__LIKELY(doc->root_complete && !doc->escaped_keys)) {
+        for (uint16_t i = doc->n_nodes > 1 ? 1 : 0; i; i = doc->nodes[i].next) {
+            const ew__json_node *node = &doc->nodes[i];
+            int which = member_of(doc->text.ptr + node->key, node->key_len);
+            if (which < 0)
+                continue;
+            if (m->value[which].ptr)
+                m->repeated |= 1u << which;
+            else
+                m->value[which] = ew__str(doc->text.ptr + node->value, node->value_len);
+        }
+        return;
+    }
+    for (int i = 0; i < N_MEMBERS; i++) {
+        bool repeated = false;
+        m->value[i] = ew__json_find(doc, names[i], &repeated);
+        if (repeated)
+            m->repeated |= 1u << i;
+    }
+}
+
+static bool is_string(ew_str value) { return value.len > 0 && value.ptr[0] == '"'; }
+static bool is_null(ew_str value) { return value.len > 0 && value.ptr[0] == 'n'; }
+
+static bool id_ok(ew_str id) {
+    char c = id.len ? id.ptr[0] : 'n';
+    return c == '"' || c == 'n' || c == '-' || (c >= '0' && c <= '9');
+}
+
+/* -1: none of the four. */
+static int read_stream(ew_str value) {
+    if (value.len == 0 || is_null(value))
+        return EW__RPC_STREAM_NONE;
+    if (value.len == 1 && value.ptr[0] >= '0' && value.ptr[0] <= '3')
+        return value.ptr[0] - '0';
+    return -1;
+}
+
+static void invalid(ew__rpc *ret, const char *problem) {
+    ret->kind = EW__RPC_INVALID;
+    ret->problem = problem;
+}
+
+static void read_asking(const members *m, ew__rpc *ret) {
+    ret->method = m->value[METHOD];
+    ret->params = m->value[PARAMS];
+    ret->kind = ret->id.len ? EW__RPC_REQUEST : EW__RPC_NOTIFICATION;
+    if (m->value[JSONRPC].len != 5 || memcmp(m->value[JSONRPC].ptr, "\"2.0\"", 5) != 0)
+        invalid(ret, "jsonrpc must be \"2.0\"");
+    else if (!is_string(ret->method) || ret->method.len == 2)
+        invalid(ret, "method must be a string that is not empty");
+    else if (ret->stream == EW__RPC_STREAM_OPEN && (ret->id.len == 0 || is_null(ret->id)))
+        invalid(ret, "a stream needs an id");
+}
+
+/* An error that is null is none: some peers write both members. */
+static void read_answer(const members *m, ew__rpc *ret) {
+    ret->result = m->value[RESULT];
+    ret->error = m->value[ERROR];
+    if (ret->error.len && !is_null(ret->error))
+        ret->kind = EW__RPC_ERROR;
+    else if (ret->result.len)
+        ret->kind = EW__RPC_RESULT;
+    else
+        invalid(ret, "neither method, result nor error");
+}
+
+void ew__rpc_read(const ew__json_doc *doc, unsigned with, ew__rpc *ret) {
+    members m;
+    *ret = (ew__rpc){.kind = EW__RPC_INVALID};
+    if (doc->type != EW_JSON_OBJECT) {
+        invalid(ret, "a message is an object");
+        return;
+    }
+    find_members(doc, &m);
+    if (!(with & EW__RPC_WITH_STREAMS)) {
+        m.value[STREAM] = m.value[DATA] = ew__str(NULL, 0);
+        m.repeated &= ~(1u << STREAM | 1u << DATA);
+    }
+    if (m.repeated & 1u << ID || !id_ok(m.value[ID])) {
+        invalid(ret, m.repeated & 1u << ID ? "a member is repeated" : "id must be a string, a number or null");
+        return;
+    }
+    ret->id = m.value[ID];
+    ret->stream = read_stream(m.value[STREAM]);
+    ret->data = m.value[DATA];
+    bool answers = m.value[RESULT].len || (m.value[ERROR].len && !is_null(m.value[ERROR]));
+    if (m.repeated)
+        invalid(ret, "a member is repeated");
+    else if (ret->stream < 0)
+        invalid(ret, "stream must be 0, 1, 2 or 3");
+    else if (ret->stream >= EW__RPC_STREAM_DATA)
+        ret->kind = EW__RPC_FRAME;
+    else if (m.value[METHOD].len && !(is_null(m.value[METHOD]) && answers))
+        read_asking(&m, ret);
+    else
+        read_answer(&m, ret);
+}
+
+ew_str ew__rpc_text(ew_str string, char *buf, size_t capacity) {
+    size_t n = 0;
+    if (!is_string(string))
+        return ew__str(NULL, 0);
+    if (!memchr(string.ptr, '\\', string.len))
+        return ew__str(string.ptr + 1, string.len - 2);
+    return ew_json_string(string, buf, capacity, &n) == EW_OK ? ew__str(buf, n) : ew__str(NULL, 0);
+}
+
+/* The decoded form keeps its opening quote, so that "\u0031" and 1 stay two ids. */
+ew_str ew__rpc_key(ew_str id, char *buf, size_t capacity) {
+    size_t n = 0;
+    if (!is_string(id) || !memchr(id.ptr, '\\', id.len))
+        return id;
+    if (capacity < 3 || ew_json_string(id, buf + 1, capacity - 2, &n) != EW_OK)
+        return id; /* a lone surrogate has no other spelling that matters */
+    buf[0] = '"';
+    buf[n + 1] = '"';
+    return ew__str(buf, n + 2);
+}
+
+void ew__rpc_read_error(ew_str error, char *buf, size_t capacity, ew__rpc_error *ret) {
+    *ret = (ew__rpc_error){.message = error};
+    if (ew_json_typeof(error) == EW_JSON_OBJECT) {
+        ew_str message = ew_json_member(error, EW_STR("message"));
+        (void)ew_json_int64(ew_json_member(error, EW_STR("code")), &ret->code);
+        ret->data = ew_json_member(error, EW_STR("data"));
+        if (is_null(ret->data))
+            ret->data = ew__str(NULL, 0);
+        if (is_string(message))
+            ret->message = message;
+    }
+    if (is_string(ret->message)) {
+        ew_str text = ew__rpc_text(ret->message, buf, capacity);
+        if (text.ptr)
+            ret->message = text;
+    }
+}
+
+/* ---- ids of our own ---- */
+
+void ew__rpc_ids_init(ew__rpc_ids *ids, const ew_env *env) {
+    uint8_t chance[5];
+    env->random(env->ud, chance, sizeof chance);
+    memcpy(ids->prefix, "\"ew", 3);
+    ew__hex(chance, sizeof chance, ids->prefix + 3);
+    ids->prefix[13] = '-';
+    ids->next = 1;
+}
+
+size_t ew__rpc_ids_next(ew__rpc_ids *ids, char out[EW__RPC_ID_ROOM]) {
+    memcpy(out, ids->prefix, 14);
+    size_t n = 14 + ew__u64_text(ids->next++, out + 14);
+    out[n] = '"';
+    return n + 1;
+}
+
+/* ---- writing ---- */
+
+static void add(ew__rpc_out *out, ew_str piece) {
+    out->piece[out->n++] = piece;
+    out->len += piece.len;
+}
+
+static void add_id(ew__rpc_out *out, ew_str id) {
+    add(out, EW_STR("{\"jsonrpc\":\"2.0\",\"id\":"));
+    add(out, id.len ? id : EW_STR("null"));
+}
+
+void ew__rpc_put_request(ew__rpc_out *out, ew_str id, ew_str method, int stream, ew_str params) {
+    out->n = 0;
+    out->len = 0;
+    if (id.len) {
+        add_id(out, id);
+        add(out, EW_STR(",\"method\":"));
+    } else {
+        add(out, EW_STR("{\"jsonrpc\":\"2.0\",\"method\":"));
+    }
+    add(out, method);
+    if (stream)
+        add(out, EW_STR(",\"stream\":1"));
+    if (params.len) {
+        add(out, EW_STR(",\"params\":"));
+        add(out, params);
+    }
+    add(out, EW_STR("}"));
+}
+
+void ew__rpc_put_result(ew__rpc_out *out, ew_str id, int stream, ew_str result) {
+    out->n = 0;
+    out->len = 0;
+    add_id(out, id);
+    add(out, stream ? EW_STR(",\"stream\":1,\"result\":") : EW_STR(",\"result\":"));
+    add(out, result);
+    add(out, EW_STR("}"));
+}
+
+void ew__rpc_put_error(ew__rpc_out *out, ew_str id, ew_str error) {
+    out->n = 0;
+    out->len = 0;
+    add_id(out, id);
+    add(out, EW_STR(",\"error\":"));
+    add(out, error);
+    add(out, EW_STR("}"));
+}
+
+void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, const char *before, ew_str data, const char *after) {
+    out->n = 0;
+    out->len = 0;
+    add_id(out, id);
+    add(out, stream == EW__RPC_STREAM_CLOSE ? EW_STR(",\"stream\":3") : EW_STR(",\"stream\":2"));
+    if (data.len) {
+        add(out, EW_STR(",\"data\":"));
+        add(out, ew_str_from(before));
+        add(out, data);
+        add(out, ew_str_from(after));
+    }
+    add(out, EW_STR("}"));
+}
+
+ew_err ew__rpc_write_error(ew__buf *buf, int64_t code, ew_str message, ew_str data) {
+    (void)ew__json_format(buf, "{\"code\":%lld,\"message\":%q", (long long)code, message);
+    if (data.len) {
+        (void)ew__buf_cstr(buf, ",\"data\":");
+        (void)ew__buf_str(buf, data);
+    }
+    return ew__buf_char(buf, '}');
+}

@@ -1,0 +1,108 @@
+/*
+ * wire/jsonrpc_envelope.h: the messages of JSON-RPC 2.0, both ways, pure: what a text says, and the pieces of a text to
+ * send. Shared by the wires that speak it; what a method means, and how the bytes are framed, is theirs. May include:
+ * base, json.
+ *
+ * Ids are slices of the message: echoed as they came, never read as numbers. Each side of a connection gives its own
+ * ids to its own requests, so a message that answers is looked up among the calls that left, one that asks among the
+ * calls that came.
+ */
+#ifndef EW_WIRE_JSONRPC_ENVELOPE_H
+#define EW_WIRE_JSONRPC_ENVELOPE_H
+
+#include "base/util.h"
+#include "json/json.h"
+
+/* The codes that the specification reserves, and those of LSP that callers know. */
+enum {
+    EW__RPC_PARSE_ERROR = -32700,
+    EW__RPC_INVALID_REQUEST = -32600,
+    EW__RPC_METHOD_NOT_FOUND = -32601,
+    EW__RPC_INVALID_PARAMS = -32602,
+    EW__RPC_INTERNAL_ERROR = -32603,
+    EW__RPC_SERVER_ERROR = -32000,
+    EW__RPC_CANCELLED = -32800
+};
+
+/* ---- reading ---- */
+
+typedef enum ew__rpc_kind {
+    EW__RPC_INVALID,      /* none of the others: `problem` says why; answered with -32600 */
+    EW__RPC_REQUEST,      /* method and id */
+    EW__RPC_NOTIFICATION, /* method, no id: never answered */
+    EW__RPC_RESULT,       /* answers the request `id` */
+    EW__RPC_ERROR,        /* likewise */
+    EW__RPC_FRAME         /* stream is 2 or 3: a piece or the end of the stream `id` */
+} ew__rpc_kind;
+
+enum { EW__RPC_STREAM_NONE = 0, EW__RPC_STREAM_OPEN = 1, EW__RPC_STREAM_DATA = 2, EW__RPC_STREAM_CLOSE = 3 };
+
+/* What a wire wants to have read. */
+enum { EW__RPC_WITH_STREAMS = 1 /* the members `stream` and `data`; without it they are unknown ones, and ignored */ };
+
+/* One message. All slices are raw JSON (strings with their quotes) inside the text; empty: not there. */
+typedef struct ew__rpc {
+    ew__rpc_kind kind;
+    int stream;
+    ew_str id;
+    ew_str method;
+    ew_str params;
+    ew_str result;
+    ew_str error;
+    ew_str data;
+    const char *problem; /* INVALID */
+} ew__rpc;
+
+/* Reads a parsed text that is no array. Never fails: what is wrong with it is its kind. */
+void ew__rpc_read(const ew__json_doc *doc, unsigned with, ew__rpc *ret);
+
+/* What stands in a string without quotes and escapes: in place, or decoded into buf. Empty if it does not fit. */
+ew_str ew__rpc_text(ew_str string, char *buf, size_t capacity);
+
+/*
+ * An id as a key for look-ups, so that two spellings of one string are one id: the raw text if it has no escape, else its
+ * decoded form in buf. Empty if it does not fit.
+ */
+ew_str ew__rpc_key(ew_str id, char *buf, size_t capacity);
+
+/* The members of an error. Peers send all kinds: what is no object with a message becomes a message itself. */
+typedef struct ew__rpc_error {
+    int64_t code;   /* 0: none was given */
+    ew_str message; /* plain text: a slice of the error, or decoded into the buffer */
+    ew_str data;    /* raw JSON, may be empty */
+} ew__rpc_error;
+void ew__rpc_read_error(ew_str error, char *buf, size_t capacity, ew__rpc_error *ret);
+
+/* ---- ids of our own ---- */
+
+/* Plain strings, no decimal numbers; different for each connection, over restarts too. */
+typedef struct ew__rpc_ids {
+    char prefix[16];
+    uint64_t next;
+} ew__rpc_ids;
+#define EW__RPC_ID_ROOM 48
+void ew__rpc_ids_init(ew__rpc_ids *ids, const ew_env *env);
+size_t ew__rpc_ids_next(ew__rpc_ids *ids, char out[EW__RPC_ID_ROOM]); /* with quotes; returns the length */
+
+/* ---- writing ---- */
+
+/* A message as pieces, in order; they point to what was given and to constants. */
+#define EW__RPC_PIECES 12
+typedef struct ew__rpc_out {
+    ew_str piece[EW__RPC_PIECES];
+    unsigned n;
+    size_t len; /* of all pieces */
+} ew__rpc_out;
+
+/* id empty: a notification. method with its quotes. stream 0 or 1. params empty: the member is left out. */
+void ew__rpc_put_request(ew__rpc_out *out, ew_str id, ew_str method, int stream, ew_str params);
+void ew__rpc_put_result(ew__rpc_out *out, ew_str id, int stream, ew_str result);
+/* id empty: null. error is a whole error object. */
+void ew__rpc_put_error(ew__rpc_out *out, ew_str id, ew_str error);
+/* data empty: the member is left out. before and after wrap the data: "" and "", or "{\"result\":" and "}". */
+void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, const char *before, ew_str data, const char *after);
+
+/* Appends an error object; data empty: left out. */
+ew_err ew__rpc_write_error(ew__buf *buf, int64_t code, ew_str message, ew_str data);
+
+#endif

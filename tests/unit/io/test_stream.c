@@ -1,0 +1,112 @@
+/*
+ * tests/unit/io/test_stream.c: TCP streams: the size of an idle one, keep-alive, a connection and its end.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "unit/io/world.h"
+#include <netinet/tcp.h>
+
+typedef struct door {
+    ew__listener listener;
+    end *next;
+    unsigned n_closed;
+} door;
+
+static void on_connection(ew__listener *listener) {
+    end *e = ew__container_of(listener, door, listener)->next;
+    ew_err err = ew__accept(listener, &e->stream);
+    end_start(e);
+    assert_int_equal(err, EW_OK);
+}
+
+static void on_door_closed(ew__listener *listener) { ew__container_of(listener, door, listener)->n_closed++; }
+
+static int option(int fd, int level, int name) {
+    int value = -1;
+    socklen_t n = sizeof value;
+    assert_int_equal(getsockopt(fd, level, name, &value, &n), 0);
+    return value;
+}
+
+static void echo_and_keepalive(void **state) {
+    world w;
+    door d = {.n_closed = 0};
+    end server, client;
+    ew__address address;
+    (void)state;
+    world_init(&w);
+    assert_int_equal(ew__address_parse("127.0.0.1:0", &address), EW_OK);
+    assert_int_equal(ew__listen(&d.listener, &w.loop, &address, on_connection), EW_OK);
+    assert_true(address.port > 0);
+    end_init(&server, &w);
+    server.echo = true;
+    d.next = &server;
+    end_init(&client, &w);
+    const ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = address.port};
+    assert_int_equal(end_dial(&client, &where), EW_OK);
+    int fd = client.stream.fd;
+    assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 0);
+    ew__stream_keepalive(&client.stream, true);
+    assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 60);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 10);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPCNT), 6);
+    ew__stream_keepalive(&client.stream, false);
+    assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 0);
+    end_send(&client, "hello", 5);
+    ew__stream_finish(&client.stream);
+    run_until(&w, &client.n_closed, 1);
+    run_until(&w, &server.n_closed, 1);
+    assert_int_equal(server.n_in, 5);
+    assert_int_equal(server.n_eof, 1);
+    end_free(&client);
+    end_free(&server);
+    ew__listener_close(&d.listener, on_door_closed);
+    run_until(&w, &d.n_closed, 1);
+    world_done(&w);
+}
+
+static void nobody_there(void **state) {
+    world w;
+    end e;
+    (void)state;
+    world_init(&w);
+    end_init(&e, &w);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* a port that nobody listens on */
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof name;
+    assert_int_equal(bind(fd, (struct sockaddr *)&name, n), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&name, &n), 0);
+    const ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = ntohs(name.sin_port)};
+    assert_int_equal(end_dial(&e, &where), EW_ECONNECT);
+    assert_string_equal(e.detail, uv_strerror(UV_ECONNREFUSED));
+    close(fd);
+    world_done(&w);
+}
+
+/* What only children and standard input need is not paid for by every connection. */
+static void size_of_an_idle_stream(void **state) {
+    (void)state;
+    assert_true(sizeof(ew__stream) <= sizeof(uv_tcp_t) + 192);
+}
+
+static void cannot_listen_on_stdio(void **state) {
+    world w;
+    ew__listener listener;
+    ew__address address;
+    (void)state;
+    world_init(&w);
+    memset(&listener, 0, sizeof listener);
+    assert_int_equal(ew__address_parse("stdio", &address), EW_OK);
+    assert_int_equal(ew__listen(&listener, &w.loop, &address, on_connection), EW_EINVAL);
+    world_done(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(echo_and_keepalive),
+        cmocka_unit_test(nobody_there),
+        cmocka_unit_test(size_of_an_idle_stream),
+        cmocka_unit_test(cannot_listen_on_stdio),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
