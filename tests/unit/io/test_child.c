@@ -25,7 +25,7 @@ static void echo(void **state) {
     ew__stream_finish(&e.stream);
     run_until(&w, &e.n_closed, 1);
     assert_int_equal(e.why, EW_OK);
-    assert_true(logged(&w, "I cat ended with code 0\n"));
+    assert_true(logged(&w, "D cat ended with code 0\n"));
     end_free(&e);
     assert_no_children();
     world_done(&w);
