@@ -119,12 +119,15 @@ static ew_err read_address(const char *rest, ew__target *ret, const char **ret_p
 /* unix:PATH is what a listener is told, too: one check for both. */
 static ew_err read_socket(const char *rest, ew__target *ret, const char **ret_problem) {
     ew__address address;
-    char text[sizeof ret->path + 8];
-    (void)snprintf(text, sizeof text, "unix:%s", rest);
-    if (strlen(rest) >= sizeof ret->path || ew__address_parse(text, &address) != EW_OK)
+    char text[sizeof address.text] = "unix:";
+    size_t n = strlen(rest);
+    if (n + 6 > sizeof text)
+        return fail(EW_EINVAL, "the path of the socket is too long", ret_problem);
+    memcpy(text + 5, rest, n + 1);
+    if (ew__address_parse(text, &address) != EW_OK)
         return fail(EW_EINVAL, "the target has no valid path of a socket", ret_problem);
-    (void)snprintf(ret->path, sizeof ret->path, "%s", rest);
-    (void)snprintf(ret->authority, sizeof ret->authority, "%.270s", rest);
+    memcpy(ret->path, rest, n + 1);
+    memcpy(ret->authority, rest, n + 1);
     return EW_OK;
 }
 

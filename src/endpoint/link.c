@@ -35,6 +35,7 @@ void ew__scratches_done(ew__scratches *scratches, const ew_env *env) {
 /* ---- the connection as the wire sees it ---- */
 
 static void conn_send(ew__conn *conn) { ew__stream_send(&link_of_conn(conn)->stream); }
+static void conn_hurry(ew__conn *conn) { ew__stream_hurry(&link_of_conn(conn)->stream); }
 static void conn_read(ew__conn *conn, bool on) { ew__stream_read(&link_of_conn(conn)->stream, on); }
 static void conn_finish(ew__conn *conn) { ew__stream_finish(&link_of_conn(conn)->stream); }
 static void conn_abort(ew__conn *conn) { ew__stream_close(&link_of_conn(conn)->stream, EW_OK); }
@@ -45,8 +46,12 @@ static void conn_ready(ew__conn *conn) {
         link->owner->ready(link);
 }
 
-static const ew__conn_ops conn_ops = {
-    .send = conn_send, .read = conn_read, .finish = conn_finish, .abort = conn_abort, .ready = conn_ready};
+static const ew__conn_ops conn_ops = {.send = conn_send,
+                                      .hurry = conn_hurry,
+                                      .read = conn_read,
+                                      .finish = conn_finish,
+                                      .abort = conn_abort,
+                                      .ready = conn_ready};
 
 /* ---- which wire ---- */
 

@@ -97,6 +97,7 @@ static void arm_timer(ew__loop *loop, uint64_t next) {
 
 static void before_wait(uv_prepare_t *prepare) {
     ew__loop *loop = prepare->data;
+    loop->turn++;
     flush_dirty(loop);
     arm_timer(loop, ew__timers_next(&loop->home.timers));
 }
@@ -124,6 +125,7 @@ static void init_handles(ew__loop *loop) {
 ew_err ew__loop_init(ew__loop *loop, const ew_env *env, const ew_limits *limits, uv_loop_t *host) {
     memset(loop, 0, sizeof *loop);
     loop->home.ops = &loop_ops;
+    loop->turn = 1;
     loop->read_buffer = ew__alloc(env, EW__READ_BUFFER);
     if (!loop->read_buffer)
         return EW_ENOMEM;

@@ -32,6 +32,7 @@ struct ew__loop {
     ew__task *posted, *posted_last;
     ew__stream *dirty;  /* streams with something to send */
     char *read_buffer;  /* one for all streams: what is read is taken or copied at once */
+    uint32_t turn;      /* counted from 1 */
     unsigned n_handles; /* of ours, still to be closed */
     void (*on_closed)(ew__loop *loop, void *ud);
     void *on_closed_ud;

@@ -315,6 +315,13 @@ void ew__stream_flush(ew__stream *stream) {
     }
 }
 
+void ew__stream_hurry(ew__stream *stream) {
+    if (stream->head_start == stream->loop->turn || stream->was_full || stream->closing || stream->writing)
+        return;
+    stream->head_start = stream->loop->turn;
+    ew__stream_flush(stream);
+}
+
 void ew__stream_send(ew__stream *stream) {
     if (stream->out->bytes >= stream->loop->home.limits->out_high_bytes)
         stream->was_full = true;

@@ -52,9 +52,10 @@ struct ew__stream {
     uint64_t progress_at;      /* when the last bytes left */
     size_t writing;            /* bytes handed to libuv, still in `out` */
     ew_err why;
-    int fd;         /* to write to */
-    uint8_t kind;   /* ew__stream_kind */
-    bool no_socket; /* fd knows no send */
+    uint32_t head_start; /* the turn in which something left before its end */
+    int fd;              /* to write to */
+    uint8_t kind;        /* ew__stream_kind */
+    bool no_socket;      /* fd knows no send */
     bool dirty;
     bool reading;
     bool finishing; /* close when all has left */
@@ -66,7 +67,12 @@ struct ew__stream {
 
 /* Takes what ew__accept, ew__dial_start or ew__stream_open_stdio put into a stream that was zeros before. */
 void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_events *events, ew__out *out);
-void ew__stream_send(ew__stream *stream);  /* *out has bytes: send them in this turn */
+void ew__stream_send(ew__stream *stream); /* *out has bytes: send them in this turn */
+/*
+ * The beginning of something long: it leaves at once, so that the other side wakes up while we go on writing. Only once in
+ * a turn, so that many beginnings still share a write.
+ */
+void ew__stream_hurry(ew__stream *stream);
 void ew__stream_flush(ew__stream *stream); /* now, as far as the other side takes them */
 void ew__stream_read(ew__stream *stream, bool on);
 void ew__stream_finish(ew__stream *stream);            /* close when all has left */

@@ -59,6 +59,8 @@ struct ew__scrape {
 typedef struct ew__conn_ops {
     /* There are bytes in conn->out: send them before this turn of the loop ends. */
     void (*send)(ew__conn *conn);
+    /* The same, and more will follow in this turn: let the first bytes leave now. May be NULL. */
+    void (*hurry)(ew__conn *conn);
     /* Stop or go on reading. Stopped, the peer is held back by its transport, and its going away is noticed late. */
     void (*read)(ew__conn *conn, bool on);
     /*

@@ -52,14 +52,14 @@ def example(name):
 class Examples(unittest.TestCase):
     def test_every_example_is_tested_and_listed(self):
         names = {os.path.splitext(f)[0] for f in os.listdir(SOURCES) if f.endswith(".c")}
-        self.assertEqual(names, {"serve", "stream", "later", "call"}, "a new example wants a test here")
+        self.assertEqual(names, {"serve", "stream", "later", "call", "kimi_agent"}, "a new example wants a test here")
         with open(os.path.join(SOURCES, "README.md"), encoding="utf-8") as f:
             text = f.read()
         for name in names:
             self.assertIn("(%s.c)" % name, text)
 
     def test_they_stay_small(self):
-        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60)):
+        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60), ("kimi_agent", 260)):
             with open(os.path.join(SOURCES, name + ".c"), encoding="utf-8") as f:
                 self.assertLessEqual(len(f.readlines()), limit, name)
 
@@ -110,6 +110,43 @@ class Examples(unittest.TestCase):
         done = subprocess.run([example("call"), gone], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
         self.assertEqual((done.returncode, done.stdout), (1, b""))
         self.assertIn(b"failed UNAVAILABLE", done.stderr)
+
+    def test_kimi_agent(self):
+        done = subprocess.run([example("kimi_agent"), "info", "--json"], stdout=subprocess.PIPE, timeout=LIMIT, check=True)
+        self.assertEqual(json.loads(done.stdout), {"wire_protocol_version": "1.7"})
+        agent = subprocess.Popen([example("kimi_agent"), "--wire", "--unknown"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+        def send(**message):
+            agent.stdin.write(json.dumps(dict(message, jsonrpc="2.0")).encode() + b"\n")
+            agent.stdin.flush()
+
+        def until(wanted):
+            types = []
+            while True:
+                message = json.loads(agent.stdout.readline())
+                if message.get("id") == wanted:
+                    return types, message
+                types.append(message["params"]["type"])
+                if message["method"] == "request":
+                    self.assertEqual(message["id"], message["params"]["payload"]["id"])
+                    return types, message
+
+        send(id="0", method="initialize", params={})
+        self.assertEqual(until("0")[1]["result"]["protocol_version"], "1.7")
+        send(id="1", method="prompt", params={"user_input": "hi"})
+        types, asked = until("1")
+        self.assertEqual(types, ["TurnBegin", "StepBegin", "ContentPart", "ContentPart", "ToolCall", "ApprovalRequest"])
+        send(id="2", method="prompt", params={"user_input": "too early"})
+        self.assertEqual(until("2")[1]["error"]["code"], -32000)
+        send(id=asked["id"], result={"request_id": asked["id"], "response": "approve"})
+        types, done = until("1")
+        self.assertEqual(types, ["ApprovalResponse", "ToolResult", "StepBegin", "ContentPart", "StatusUpdate", "TurnEnd"])
+        self.assertEqual(done["result"], {"status": "finished"})
+        send(id="3", method="cancel", params={})
+        self.assertEqual(until("3")[1]["result"], {})
+        agent.stdin.close()
+        self.assertEqual((agent.stdout.read(), agent.wait(LIMIT)), (b"", 0))
+        agent.stdout.close()
 
 
 if __name__ == "__main__":

@@ -10,39 +10,6 @@
 #define CANCEL_MS 2000    /* for the answer to a call that we cancelled */
 #define MESSAGE_ROOM 1024 /* messages of errors with escapes are decoded, up to here */
 
-/* ---- what has to wait ---- */
-
-static ew_err hold(ew__jr_call *entry, ew_str json, bool close) {
-    ew__jr_held *item = ew__alloc(entry->call->home->env, sizeof *item + json.len);
-    if (!item)
-        return EW_ENOMEM;
-    *item = (ew__jr_held){.len = json.len, .close = close};
-    if (json.len)
-        memcpy(item->bytes, json.ptr, json.len);
-    if (entry->left.held_last)
-        entry->left.held_last->next = item;
-    else
-        entry->left.held = item;
-    entry->left.held_last = item;
-    entry->left.n_held++;
-    entry->left.held_bytes += (uint32_t)json.len;
-    return EW_OK;
-}
-
-static ew__jr_held *unhold(ew__jr_call *entry) {
-    ew__jr_held *item = entry->left.held;
-    entry->left.held = item->next;
-    if (!entry->left.held)
-        entry->left.held_last = NULL;
-    entry->left.n_held--;
-    entry->left.held_bytes -= (uint32_t)item->len;
-    return item;
-}
-
-static void free_held(const ew_call *call, ew__jr_held *item) {
-    ew__free(call->home->env, item, sizeof *item + item->len);
-}
-
 /* ---- the end of a call ---- */
 
 static void send_frame(ew__jr_call *entry, int stream, ew_str data) {
@@ -60,10 +27,8 @@ static ew_call *detach(ew__jr_call *entry) {
     if (entry->input_open && entry->phase != EW__JR_ASKING)
         send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
     ew__jr_remove(entry);
-    while (entry->left.held) {
-        free_held(call, unhold(entry));
+    for (uint32_t n = ew__jr_row_clear(call->home->env, &entry->left.held); n > 0; n--)
         ew__jr_late(entry->peer);
-    }
     return call;
 }
 
@@ -123,13 +88,14 @@ static ew_err on_input(ew_call *call, ew_str chunk) {
     ew__jr_call *entry = call->callee_ud;
     if (entry->phase != EW__JR_ASKING)
         return ew__jr_send_chunk(entry, chunk);
-    ew_err err = hold(entry, chunk, false);
+    ew_err err = ew__jr_row_add(call->home->env, &entry->left.held, chunk, false);
     return err == EW_OK ? EW_FULL : err;
 }
 
 static void on_input_end(ew_call *call) {
     ew__jr_call *entry = call->callee_ud;
-    if (entry->phase == EW__JR_ASKING && hold(entry, ew__str(NULL, 0), true) == EW_OK)
+    if (entry->phase == EW__JR_ASKING &&
+        ew__jr_row_add(call->home->env, &entry->left.held, ew__str(NULL, 0), true) == EW_OK)
         return;
     entry->input_open = false;
     send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
@@ -225,15 +191,15 @@ static ew_str unsent_reason(ew_err err) {
 /* Input that came while the peer was asked what it is follows its request at once. */
 static void send_held(ew__jr_call *entry) {
     ew_call *call = entry->call;
-    while (entry->left.held) {
-        ew__jr_held *item = unhold(entry);
+    ew__jr_held *item;
+    while ((item = ew__jr_row_take(&entry->left.held)) != NULL) {
         if (item->close) {
             entry->input_open = false;
             send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
         } else {
             (void)ew__jr_send_chunk(entry, ew__str(item->bytes, item->len));
         }
-        free_held(call, item);
+        ew__jr_held_free(call->home->env, item);
     }
     if (!entry->waiting)
         ew__call_input_room(call);
@@ -353,8 +319,8 @@ static void end_stream(ew__jr_call *entry, ew_str data) {
 static void deliver_held(ew__jr_call *entry) {
     ew_call *call = ew_call_ref(entry->call);
     bool lives = true;
-    while (lives && entry->left.held) {
-        ew__jr_held *item = unhold(entry);
+    ew__jr_held *item;
+    while (lives && (item = ew__jr_row_take(&entry->left.held)) != NULL) {
         ew_str data = ew__str(item->bytes, item->len);
         if (item->close) {
             end_stream(entry, data);
@@ -362,7 +328,7 @@ static void deliver_held(ew__jr_call *entry) {
         } else {
             lives = give_chunk(entry, data.len ? data : EW_STR("null"));
         }
-        free_held(call, item);
+        ew__jr_held_free(call->home->env, item);
     }
     ew_call_unref(call);
 }
@@ -411,10 +377,12 @@ void ew__jr_answer(ew__jr_call *entry, const ew__rpc *message) {
 
 /* Frames may overtake the response that opens their stream: the reference codec sends them so. */
 static void hold_frame(ew__jr_call *entry, const ew__rpc *message) {
-    if (entry->left.n_held >= HELD_MAX || entry->left.held_bytes + message->data.len > HELD_MAX_BYTES)
+    ew__jr_row *held = &entry->left.held;
+    if (held->n >= HELD_MAX || held->bytes + message->data.len > HELD_MAX_BYTES)
         ew__jr_fail(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_RESOURCE_EXHAUSTED,
                     "too many frames came before the response that opens their stream");
-    else if (hold(entry, message->data, message->stream == EW__RPC_STREAM_CLOSE) != EW_OK)
+    else if (ew__jr_row_add(entry->call->home->env, held, message->data, message->stream == EW__RPC_STREAM_CLOSE) !=
+             EW_OK)
         ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
 }
 

@@ -6,6 +6,7 @@
  *   send.c     messages to bytes, and back pressure in both directions
  *   serve.c    calls that came        batch.c  answers that leave together
  *   call.c     calls that leave       ask.c    what kind of peer this is
+ *   stray.c    frames of calls that have not come yet, or have gone
  */
 #ifndef EW_WIRE_JSONRPC_JSONRPC_H
 #define EW_WIRE_JSONRPC_JSONRPC_H
@@ -26,13 +27,18 @@ enum {
     EW__JR_STREAMING /* the base response came and opened a stream; the close frame ends the call */
 };
 
-/* A frame that came too early, or input that cannot leave yet. */
+/* A frame that came too early, or input that cannot leave yet; and a row of them. */
 typedef struct ew__jr_held {
     struct ew__jr_held *next;
     size_t len;
     bool close;
     char bytes[];
 } ew__jr_held;
+
+typedef struct ew__jr_row {
+    ew__jr_held *first, *last;
+    uint32_t n, bytes;
+} ew__jr_row;
 
 /* A call on this connection. It lives in the call's own memory, so that it needs no freeing and cannot outlive it. */
 typedef struct ew__jr_call {
@@ -58,8 +64,7 @@ typedef struct ew__jr_call {
             bool *ended;         /* while the handler is being called: tells its caller that the call has gone */
         } came;
         struct {
-            ew__jr_held *held, *held_last;
-            uint32_t n_held, held_bytes;
+            ew__jr_row held;
             ew_str base; /* the result of the base response */
         } left;
     };
@@ -88,6 +93,7 @@ struct ew__jr_peer {
     ew__timer guard;    /* a call has held up the connection for too long */
     ew__timer answer;   /* rpc.discover is not answered */
     uint64_t progress_at;
+    struct ew__jr_strays *strays;   /* frames of no call; made when the first comes */
     char asked_id[EW__RPC_ID_ROOM]; /* of rpc.discover */
     uint8_t asked_id_len;
     uint8_t kind;    /* EW__JR_UNKNOWN ... */
@@ -153,6 +159,21 @@ void ew__jr_serve(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch
 void ew__jr_serve_frame(ew__jr_call *entry, const ew__rpc *message);
 /* Ends a call that came with a fault of the wire's own; code 0: by status. */
 void ew__jr_give_up(ew__jr_call *entry, int64_t code, ew_status status, const char *message);
+
+/* ---- stray.c ---- */
+
+ew_err ew__jr_row_add(const ew_env *env, ew__jr_row *row, ew_str json, bool close); /* EW_OK or EW_ENOMEM */
+ew__jr_held *ew__jr_row_take(ew__jr_row *row); /* the first, or NULL; to be freed by ew__jr_held_free */
+void ew__jr_held_free(const ew_env *env, ew__jr_held *item);
+uint32_t ew__jr_row_clear(const ew_env *env, ew__jr_row *row); /* how many there were */
+
+/* A frame for no call: kept for a moment, in case it has overtaken its request. */
+void ew__jr_stray(ew__jr_peer *peer, const ew__rpc *message);
+/* The request of a stream has come: what came before it. */
+ew__jr_row ew__jr_stray_claim(ew__jr_peer *peer, ew_str id);
+/* A call has ended before its input did: frames for it are dropped from now on. */
+void ew__jr_stray_refuse(ew__jr_peer *peer, ew_str id);
+void ew__jr_strays_free(ew__jr_peer *peer);
 
 /* ---- batch.c ---- */
 

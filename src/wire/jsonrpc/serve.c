@@ -48,11 +48,14 @@ static void refuse(ew__jr_peer *peer, ew__jr_batch *batch, ew_str id, int64_t co
 
 static void on_accepted(ew_call *call) {
     ew__jr_call *entry = call->caller_ud;
+    ew__conn *conn = entry->peer->peer.conn;
     ew__rpc_out message;
     if (!entry->streams)
         return;
     ew__rpc_put_result(&message, entry->id, EW__RPC_STREAM_OPEN, EW_STR("null"));
     ew__jr_send(entry->peer, &message, NULL);
+    if (conn->ops->hurry && !entry->peer->closed)
+        conn->ops->hurry(conn);
 }
 
 static ew_err on_chunk(ew_call *call, ew_str json) { return ew__jr_send_chunk(call->caller_ud, json); }
@@ -94,7 +97,9 @@ static void send_result(ew__jr_call *entry, ew_str result) {
 static void let_go(ew__jr_call *entry) {
     ew__jr_peer *peer = entry->peer;
     ew__jr_batch *batch = entry->came.batch;
-    if (entry->came.ended) { /* its handler is still being called: it never was on the list */
+    if (entry->input_open && !entry->came.ended && !peer->closed && !peer->eof)
+        ew__jr_stray_refuse(peer, entry->id); /* its input may go on for a while */
+    if (entry->came.ended) {                  /* its handler is still being called: it never was on the list */
         *entry->came.ended = true;
         ew__jr_stop_waiting(entry);
     } else {
@@ -183,6 +188,23 @@ static ew_err keep(ew__jr_call *entry, const ew__rpc *message) {
     return err;
 }
 
+/* Frames that have overtaken their request. The call may end at each of them. */
+static void feed(ew__jr_peer *peer, ew_str id, ew__jr_row *early) {
+    const ew_env *env = peer->peer.conn->home->env;
+    ew__jr_held *item;
+    while ((item = ew__jr_row_take(early)) != NULL) {
+        ew__jr_call *entry = ew__jr_find(&peer->served, id);
+        ew__rpc frame = {.kind = EW__RPC_FRAME,
+                         .stream = item->close ? EW__RPC_STREAM_CLOSE : EW__RPC_STREAM_DATA,
+                         .data = ew__str(item->bytes, item->len)};
+        if (entry)
+            ew__jr_serve_frame(entry, &frame);
+        else
+            ew__jr_late(peer);
+        ew__jr_held_free(env, item);
+    }
+}
+
 static void open_call(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew__action *action, bool stream) {
     ew_call *call = ew__call_new(peer->peer.conn->home, &caller, NULL);
     ew__jr_call *entry = call ? fill_call(peer, call, message, stream) : NULL;
@@ -197,9 +219,11 @@ static void open_call(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *b
     }
     entry->came.batch = batch ? ew__jr_batch_ref(batch) : NULL;
     entry->came.ended = &ended;
+    ew__jr_row early = entry->input_open ? ew__jr_stray_claim(peer, entry->id) : (ew__jr_row){.n = 0};
     ew__call_open(call, action);
     if (!ended && keep(entry, message) != EW_OK)
         ew__jr_give_up(entry, 0, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
+    feed(peer, message->id, &early);
 }
 
 static void refuse_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew_str name, ew_err why) {
@@ -327,6 +351,8 @@ void ew__jr_serve(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch
                EW_STR("a call with this id still runs"));
     else if (!serve_reserved(peer, message, batch, method))
         serve_action(peer, message, batch, method);
+    if (message->stream == EW__RPC_STREAM_OPEN && !peer->closed && !ew__jr_find(&peer->served, message->id))
+        ew__jr_stray_refuse(peer, message->id); /* it was refused, or is over: frames that follow are for nobody */
 }
 
 static void on_input(ew__jr_call *entry, ew_str json) {

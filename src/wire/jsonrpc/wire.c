@@ -127,7 +127,7 @@ static void on_frame(ew__jr_peer *peer, const ew__rpc *message) {
     if (entry)
         ew__jr_serve_frame(entry, message);
     else
-        ew__jr_late(peer);
+        ew__jr_stray(peer, message);
 }
 
 static void on_answer(ew__jr_peer *peer, const ew__rpc *message) {
@@ -330,9 +330,9 @@ static void act_on_eof(ew__jr_peer *peer) {
         ew__jr_give_up(entry, 0, EW_STATUS_UNAVAILABLE, why);
 }
 
-/* A number or null ends with the stream; half a message is an error. */
+/* A number or null ends with the stream; half a message is an error, to a caller that of a lost connection. */
 static void end_text(ew__jr_peer *peer) {
-    if (peer->line.framing != EW__FRAMING_HEADERS && ew__line_is_inside(&peer->line) &&
+    if (peer->peer.role == EW__SERVE && peer->line.framing != EW__FRAMING_HEADERS && ew__line_is_inside(&peer->line) &&
         ew__buf_char(&peer->in, '\n') == EW_OK)
         take_buffered(peer);
     if (!peer->closed && ew__line_is_inside(&peer->line) && peer->peer.role == EW__SERVE)
@@ -433,6 +433,7 @@ static void gone(ew__peer *base, ew_err why) {
                                         : EW_STR("the connection was lost before the end of the call"));
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
         ew__timer_stop(timers_of(peer), timers[i]);
+    ew__jr_strays_free(peer);
     if (peer->served.has_map)
         ew__map_done(&peer->served.by_key);
     if (peer->sent.has_map)

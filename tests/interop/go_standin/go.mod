@@ -1,0 +1,3 @@
+module github.com/MoonshotAI/kimi-agent-sdk/go
+
+go 1.25
