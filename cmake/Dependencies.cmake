@@ -1,7 +1,8 @@
-# What the library stands on, as three targets:
+# What the library stands on, as four targets:
 #   ew_uv_shared  libuv as a shared library: for libeverywire.so
 #   ew_uv         libuv inside: for our binary and the tests; the static library where there is one, else the shared one
 #   ew_llhttp     llhttp's header, and its objects (EW_LLHTTP_OBJECTS) or its system library
+#   ew_wslay      wslay's header and library
 # SPDX-License-Identifier: Apache-2.0
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -51,4 +52,24 @@ elseif(EW_LLHTTP_SOURCE_DIR AND EW_LLHTTP_HEADER_DIR)
     set(EW_LLHTTP_OBJECTS $<TARGET_OBJECTS:ew_llhttp_objects>)
 else()
     message(FATAL_ERROR "llhttp not found: install libllhttp-dev, or node-llhttp on Debian 12 (`./dev install` does)")
+endif()
+
+# ---- wslay ----
+# Debian's package brings no pkg-config file (others do), so the header and the library are looked for as well.
+add_library(ew_wslay INTERFACE)
+set(EW_WSLAY_PC "")
+set(EW_WSLAY_LIBS "")
+pkg_check_modules(EW_WSLAY QUIET IMPORTED_TARGET libwslay)
+if(EW_WSLAY_FOUND)
+    target_link_libraries(ew_wslay INTERFACE PkgConfig::EW_WSLAY)
+    set(EW_WSLAY_PC "libwslay")
+else()
+    find_path(EW_WSLAY_HEADER_DIR wslay/wslay.h)
+    find_library(EW_WSLAY_LIBRARY NAMES wslay)
+    if(NOT EW_WSLAY_HEADER_DIR OR NOT EW_WSLAY_LIBRARY)
+        message(FATAL_ERROR "wslay not found: install libwslay-dev (`./dev install` does)")
+    endif()
+    target_include_directories(ew_wslay SYSTEM INTERFACE ${EW_WSLAY_HEADER_DIR})
+    target_link_libraries(ew_wslay INTERFACE ${EW_WSLAY_LIBRARY})
+    set(EW_WSLAY_LIBS "-lwslay")
 endif()

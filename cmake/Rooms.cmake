@@ -15,7 +15,7 @@ function(ew_sources)
     target_link_libraries(${target} PRIVATE ew_strict)
     # Only the rooms that may include a foreign header get its folder.
     if(room STREQUAL "frame")
-        target_link_libraries(${target} PRIVATE ew_llhttp)
+        target_link_libraries(${target} PRIVATE ew_llhttp ew_wslay)
     elseif(room MATCHES "^(io|endpoint|api)$")
         target_link_libraries(${target} PRIVATE ew_uv)
     endif()

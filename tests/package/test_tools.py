@@ -58,6 +58,8 @@ class Layers(unittest.TestCase):
         self.refused("include/everywire/a.h", "#include <uv.h>", "public header")
         self.allowed("src/io/a.c", "#include <uv.h>")
         self.allowed("src/frame/a.c", "#include <llhttp.h>\n#include <string.h>")
+        self.refused("src/wire/http/a.c", "#include <wslay/wslay.h>", "must not know <wslay/wslay.h>")
+        self.allowed("src/frame/a.c", "#include <wslay/wslay.h>")
 
 
 class Size(unittest.TestCase):

@@ -1,0 +1,300 @@
+/*
+ * fuzz/fuzz_jsonrpc.c: a whole session of the jsonrpc wire, serving or calling, on a socket or on stdio, with actions
+ * of ours and calls of ours. The first byte of the input chooses; from then on bytes are what the peer says, and 0xff
+ * with the byte behind it is something that happens: a call, input, a cancel, time, a peer that does not read.
+ * Whatever happens: what leaves is whole lines of JSON, every call of ours ends once, and nothing is left behind.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/jsonrpc/jsonrpc.h"
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define CALLS 8
+
+typedef struct world {
+    ew__conn conn;
+    bool over;    /* the wire has closed */
+    bool stalled; /* the peer does not read */
+    bool reading;
+    bool was_full;
+    ew__buf sent; /* bytes of a line that is not whole yet */
+    ew_call *calls[CALLS];
+    unsigned n_calls, n_opened, n_ended;
+    bool full; /* callers of ours take no chunk */
+} world;
+
+static uint64_t now_ns;
+
+static void check(bool holds) {
+    if (!holds)
+        abort();
+}
+
+static uint64_t fuzz_now(void *ud) {
+    (void)ud;
+    return now_ns;
+}
+
+/* Ids of ours are always the same, so that an input can name them. */
+static void fuzz_random(void *ud, void *bytes, size_t n) {
+    (void)ud;
+    memset(bytes, 0, n);
+}
+
+static bool always_here(const ew__home *home) {
+    (void)home;
+    return true;
+}
+
+static void never_posted(ew__home *home, ew__task *task) {
+    (void)home;
+    (void)task;
+    abort();
+}
+
+static const ew__home_ops home_ops = {.here = always_here, .post = never_posted};
+
+/* ---- the connection ---- */
+
+static void check_lines(world *w) {
+    const char *newline;
+    while (w->sent.len > 0 && (newline = memchr(ew__buf_view(&w->sent).ptr, '\n', w->sent.len)) != NULL) {
+        size_t n = (size_t)(newline - ew__buf_view(&w->sent).ptr);
+        check(ew_json_check(ew__str(ew__buf_view(&w->sent).ptr, n), NULL) == EW_OK);
+        ew__buf_drop(&w->sent, n + 1);
+    }
+}
+
+static void take_output(world *w) {
+    ew__out *out = &w->conn.out;
+    const ew__jr_peer *peer = (const ew__jr_peer *)(const void *)w->conn.scratch;
+    while (!w->stalled && out->bytes > 0) {
+        ew__out_vec vec[1];
+        check(ew__out_peek(out, vec, 1) == 1);
+        if (peer->framing == EW__FRAMING_LINES)
+            check(ew__buf_add(&w->sent, vec[0].ptr, vec[0].len) == EW_OK);
+        ew__out_consume(out, vec[0].len);
+    }
+    check_lines(w);
+}
+
+static void on_send(ew__conn *conn) {
+    world *w = (world *)(void *)conn;
+    check(!w->over || conn->out.bytes == 0);
+    w->was_full = w->was_full || conn->out.bytes >= conn->home->limits->out_high_bytes;
+}
+
+static void on_read(ew__conn *conn, bool on) { ((world *)(void *)conn)->reading = on; }
+
+static void on_over(ew__conn *conn) { ((world *)(void *)conn)->over = true; }
+
+static const ew__conn_ops conn_ops = {.send = on_send, .read = on_read, .finish = on_over, .abort = on_over};
+
+/* ---- actions ---- */
+
+static void echo(ew_call *call, void *arg) {
+    (void)arg;
+    check(ew_json_check(ew_call_input(call), NULL) == EW_OK); /* what reaches a handler was validated */
+    (void)ew_call_chunk(call, ew_call_input(call));
+    (void)ew_call_done(call, ew_call_input(call));
+}
+
+static void on_input(ew_call *call, ew_str chunk, bool end, void *arg) {
+    (void)arg;
+    if (end)
+        (void)ew_call_done(call, EW_STR("true"));
+    else
+        (void)ew_call_chunk(call, chunk);
+}
+
+static void on_cancel(ew_call *call, void *arg) {
+    (void)arg;
+    (void)ew_call_fail(call, EW_STATUS_CANCELLED, NULL);
+}
+
+/* Looks at its input after a while; without one it is done then. */
+static void look(ew_call *call, void *arg) {
+    if (ew_call_on_input(call, on_input, arg) != EW_OK)
+        (void)ew_call_done(call, EW_STR("false"));
+}
+
+static void relay(ew_call *call, void *arg) {
+    (void)ew_call_on_cancel(call, on_cancel, arg);
+    look(call, arg);
+}
+
+static void later(ew_call *call, void *arg) {
+    (void)ew_call_on_cancel(call, on_cancel, arg);
+    check(ew_call_after(call, 500, look, arg) == EW_OK);
+}
+
+/* ---- calls of ours ---- */
+
+static ew_err on_chunk(ew_call *call, ew_str json) {
+    world *w = call->caller_ud;
+    check(ew_json_check(json, NULL) == EW_OK);
+    return w->full ? EW_FULL : EW_OK;
+}
+
+static void on_end(ew_call *call, const ew__end *end) {
+    world *w = call->caller_ud;
+    w->n_ended++;
+    check(end->status != EW_STATUS_OK || ew_json_check(end->result, NULL) == EW_OK);
+    for (unsigned i = 0; i < CALLS; i++)
+        if (w->calls[i] == call)
+            w->calls[i] = NULL;
+    ew__call_release(call);
+}
+
+static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end};
+
+static void on_open(ew_call *call) {
+    ew__peer *peer = call->callee_ud;
+    if (peer->wire->open(peer, call) != EW_OK)
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("busy"));
+}
+
+static const ew__callee_ops opening = {.open = on_open};
+
+static void open_call(world *w, ew__peer *peer, unsigned how) {
+    unsigned slot = w->n_calls % CALLS;
+    if (w->calls[slot])
+        return;
+    ew_call *call = ew__call_new(w->conn.home, &caller, w);
+    check(call != NULL);
+    w->n_calls++;
+    w->n_opened++;
+    call->kind = how & 8 ? EW__CALL_LIST : EW__CALL_RUN;
+    call->key = EW_STR("k");
+    call->input = EW_STR("[1,\n2]");
+    call->wants_chunks = (how & 1) != 0;
+    call->has_input = (how & 2) != 0;
+    call->notify = (how & 4) != 0;
+    call->wire_id = how & 16 ? EW_STR("a") : EW_STR("");
+    w->calls[slot] = call;
+    ew__call_open_on(call, &opening, peer);
+}
+
+static void pass_time(world *w, uint64_t ms) {
+    now_ns += EW__MS(ms);
+    ew__home_read_clock(w->conn.home);
+    ew__timers_run(&w->conn.home->timers, w->conn.home->now);
+}
+
+/* ---- what happens ---- */
+
+static void tell_drained(world *w, ew__peer *peer) {
+    if (!w->over && w->was_full && w->conn.out.bytes <= w->conn.home->limits->out_low_bytes) {
+        w->was_full = false;
+        peer->wire->drained(peer);
+    }
+}
+
+static void act(world *w, ew__peer *peer, uint8_t what) {
+    ew_call *call = w->calls[what % CALLS];
+    switch (what >> 5) {
+    case 0:
+        open_call(w, peer, what);
+        break;
+    case 1:
+        if (call)
+            (void)ew__call_input(call, EW_STR("{\"a\":\n1}"));
+        break;
+    case 2:
+        if (call)
+            ew__call_input_end(call);
+        break;
+    case 3:
+        if (call)
+            ew__call_cancel(call, EW__CANCEL_ASKED);
+        break;
+    case 4:
+        pass_time(w, (uint64_t)1 << (what & 15));
+        break;
+    case 5:
+        w->stalled = (what & 1) != 0;
+        break;
+    case 6:
+        w->full = (what & 1) != 0;
+        for (unsigned i = 0; i < CALLS && !w->full; i++)
+            if (w->calls[i])
+                ew__call_room(w->calls[i]);
+        break;
+    default:
+        if (what & 1)
+            peer->wire->drain(peer);
+    }
+}
+
+static void feed(world *w, ew__peer *peer, const uint8_t *data, size_t size) {
+    size_t step = size > 0 ? data[0] % 61 : 0; /* 0: all at once */
+    for (size_t at = 0; at < size && !w->over;) {
+        const uint8_t *mark = memchr(data + at, 0xff, size - at);
+        size_t n = mark ? (size_t)(mark - data) - at : size - at;
+        if (n == 0) {
+            act(w, peer, at + 1 < size ? data[at + 1] : 0);
+            at += 2;
+        } else {
+            n = step && step < n ? step : n;
+            peer->wire->input(peer, data + at, n); /* also when it has asked to stop: a read may be on its way */
+            at += n;
+        }
+        take_output(w);
+        tell_drained(w, peer);
+        pass_time(w, 0);
+        take_output(w);
+    }
+}
+
+static void run(world *w, ew__peer *peer, const uint8_t *data, size_t size) {
+    check(peer->wire->init(peer) == EW_OK);
+    feed(w, peer, data, size);
+    if (!w->over)
+        peer->wire->eof(peer);
+    pass_time(w, 100);
+    peer->wire->gone(peer, EW_OK);
+    pass_time(w, 1000); /* handlers that look late end their calls */
+    check(w->n_ended == w->n_opened && w->conn.home->live_calls == 0);
+    check(ew__timers_next(&w->conn.home->timers) == EW__NEVER);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    ew_env env = *ew_env_default();
+    env.now_ns = fuzz_now;
+    env.random = fuzz_random;
+    now_ns = 1000000000;
+    ew_limits limits = {.frame_bytes = 4096,
+                        .out_high_bytes = 512,
+                        .out_low_bytes = 128,
+                        .out_max_bytes = 8192,
+                        .in_queue_items = 4,
+                        .batch_items = 20,
+                        .calls_per_connection = 10};
+    ew_limits_complete(&limits);
+    if (size < 1)
+        return 0;
+    ew__registry registry;
+    ew__home home = {.ops = &home_ops};
+    check(ew__registry_init(&registry, &env) == EW_OK &&
+          ew__registry_add(&registry, "/f/echo", &ew__local_callee, NULL, echo, NULL, NULL) == EW_OK &&
+          ew__registry_add(&registry, "/f/relay", &ew__local_callee, NULL, relay, NULL, NULL) == EW_OK &&
+          ew__registry_add(&registry, "/f/later", &ew__local_callee, NULL, later, NULL, NULL) == EW_OK);
+    ew__home_init(&home, &env, &limits);
+    ew__site site = {.actions = ew__registry_get(&registry)};
+    ew__role role = data[0] & 1 ? EW__CALL : EW__SERVE;
+    ew__peer *peer = calloc(1, sizeof(ew__jr_peer));
+    check(peer != NULL);
+    world w = {.conn = {.ops = &conn_ops, .home = &home, .site = &site, .scratch = peer, .stdio = (data[0] & 2) != 0}};
+    ew__out_init(&w.conn.out, &home.blocks);
+    ew__buf_init(&w.sent, ew_env_default(), SIZE_MAX / 2);
+    *peer = (ew__peer){.wire = &ew__wire_jsonrpc, .conn = &w.conn, .role = role};
+    run(&w, peer, data + 1, size - 1);
+    ew__buf_done(&w.sent);
+    ew__out_done(&w.conn.out);
+    ew__actions_unref(site.actions);
+    ew__home_done(&home);
+    ew__registry_done(&registry);
+    free(peer);
+    return 0;
+}
