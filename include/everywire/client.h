@@ -106,7 +106,8 @@ EW_API ew_err ew_client_call(ew_client *client, const ew_request_options *option
 
 /*
  * Calls whoever made `call`, on the connection that it came on: an agent that asks its client for leave, a server that
- * sends a notification (notify) while it works. Only while `call` has not ended; the new call may outlive it. On the
+ * sends a notification (notify) while it works. Only while `call` has not ended (later it ends UNAVAILABLE); the new call
+ * may outlive it. On the
  * loop thread it leaves at once, in order with the handler's chunks and end, and callbacks may come before this returns.
  * Callbacks, errors and *ret_request as in ew_client_call; EW_EUNSUPPORTED: the wire has one role only (http). Any
  * thread.

@@ -542,6 +542,7 @@ int ew_app_main(ew_app *app, int argc, char **argv) {
     settings s = {.name = slash ? slash + 1 : path, .level = EW_LOG_INFO};
     ew__arena arena;
     int code = EXIT_FAILURE;
+    ew__standard_descriptors();
     ew__arena_init(&arena, ew_env_default(), NULL, 0);
     logger *log = app ? ew__arena_alloc(&arena, sizeof *log) : NULL;
     if (!log || keep_options(&s, app, &arena, argc) != EW_OK) {

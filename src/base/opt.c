@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/opt.h"
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 
@@ -235,4 +236,14 @@ ew_err ew__duration_parse(ew_str text, uint64_t *ret_ms) {
     }
     *ret_ms = ms;
     return EW_OK;
+}
+
+/* ---- descriptors ---- */
+
+void ew__standard_descriptors(void) {
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            (void)open("/dev/null", O_RDWR); /* the lowest free number: this one */
+        }
+    }
 }

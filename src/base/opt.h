@@ -1,6 +1,6 @@
 /*
- * base/opt.h: command lines as data: a table of options, one reader for all of them, their help, durations, and the
- * nearest name for a mistyped one. It prints only where a function takes a FILE. Libc only; no state outside the
+ * base/opt.h: how programs begin. Command lines as data: a table of options, one reader for all of them, their help,
+ * durations, and the nearest name for a mistyped one. It prints only where a function takes a FILE. Libc only; no state outside the
  * caller's memory.
  */
 #ifndef EW_BASE_OPT_H
@@ -43,6 +43,12 @@ int ew__opts_next(ew__opts *opts);
 
 /* One line or more per option, in two columns. */
 void ew__opts_help(FILE *out, const ew__opt *table);
+
+/*
+ * The first thing a program does: whoever started it may have closed a standard descriptor, and what is opened next would
+ * get its number. Missing ones become /dev/null.
+ */
+void ew__standard_descriptors(void);
 
 /* The longest duration that is understood: a hundred years, so that no sum of it with a clock overflows. */
 #define EW__DURATION_MAX_MS ((uint64_t)100 * 365 * 24 * 3600 * 1000)

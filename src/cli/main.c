@@ -89,6 +89,7 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
 }
 
 int main(int argc, char **argv) {
+    ew__standard_descriptors();
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     (void)sigaction(SIGPIPE, &ignore, NULL); /* a closed socket or pipe is an error to handle, not the end */
     if (argc < 2) {

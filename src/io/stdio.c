@@ -36,7 +36,10 @@ struct stdio {
     ew__stream *stream;
     side in, out;
     ew__timer timer; /* set from the beginning, so that moving it at the end cannot fail */
-    bool closed;     /* the handle is */
+    uv_poll_t away;  /* after the end of input: tells that nobody reads our output any more */
+    int away_fd;     /* a copy, because libuv watches a descriptor once; -1: not watched */
+    bool away_open;  /* the handle is to be closed */
+    bool closed;     /* the stream's handle is */
 };
 
 /*
@@ -65,7 +68,7 @@ static void close_side(side *s) {
 
 static void check_gone(stdio *io) {
     ew__stream *stream = io->stream;
-    if (!io->closed || io->in.pump || io->out.pump)
+    if (!io->closed || io->away_open || io->in.pump || io->out.pump)
         return;
     ew__timer_stop(&io->loop->home.timers, &io->timer);
     ew__free(io->loop->home.env, io, sizeof *io);
@@ -95,8 +98,49 @@ static void on_shut(ew__stream *stream) {
     stream->fd = -1;
 }
 
+static void on_away_closed(uv_handle_t *handle) {
+    stdio *io = ew__container_of(handle, stdio, away);
+    io->away_open = false;
+    check_gone(io);
+}
+
+static void stop_watching(stdio *io) {
+    if (io->away_fd < 0)
+        return;
+    uv_close((uv_handle_t *)&io->away, on_away_closed);
+    close(io->away_fd);
+    io->away_fd = -1;
+}
+
+static void on_away(uv_poll_t *poll, int status, int events) {
+    stdio *io = ew__container_of(poll, stdio, away);
+    (void)status;
+    (void)events;
+    ew__stream_close(io->stream, EW_ECLOSED);
+}
+
+/*
+ * Nothing more comes in, so nothing tells that the other side has gone for good: its end of our output does. (Asked for
+ * urgent data, which never comes, the kernel reports only errors and hang-ups.)
+ */
+static void on_ended(ew__stream *stream) {
+    stdio *io = stdio_of(stream);
+    if (io->out.pump || io->out.fd < 0 || io->away_fd >= 0)
+        return;
+    int fd = ew__fd_copy(io->out.fd);
+    if (fd < 0 || uv_poll_init(io->loop->uv, &io->away, fd) != 0) {
+        if (fd >= 0)
+            close(fd);
+        return; /* then it is noticed when we write */
+    }
+    io->away_fd = fd;
+    io->away_open = true;
+    (void)uv_poll_start(&io->away, UV_PRIORITIZED, on_away);
+}
+
 static void on_closing(ew__stream *stream) {
     stdio *io = stdio_of(stream);
+    stop_watching(io);
     on_shut(stream);
     put_back_flags(&io->in);
     io->in.fd = -1; /* the handle closes it */
@@ -213,7 +257,8 @@ ew_err ew__stream_open_stdio(ew__stream *stream, ew__loop *loop) {
         atomic_store(&taken, false);
         return EW_ENOMEM;
     }
-    io->beside = (ew__beside){.shut = on_shut, .closing = on_closing, .closed = on_closed};
+    io->beside = (ew__beside){.ended = on_ended, .shut = on_shut, .closing = on_closing, .closed = on_closed};
+    io->away_fd = -1;
     io->loop = loop;
     io->stream = stream;
     io->in = io->out = (side){.stdio = io, .fd = -1, .old_flags = -1};

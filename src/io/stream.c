@@ -362,6 +362,8 @@ static void on_end_of_input(ew__stream *stream) {
         ew__stream_close(stream, EW_OK);
     else if (!stream->finishing)
         stream->events->eof(stream);
+    if (stream->beside && stream->beside->ended && !stream->closing)
+        stream->beside->ended(stream);
 }
 
 static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {

@@ -35,6 +35,7 @@ typedef enum ew__stream_kind {
 
 /* What children and standard input and output have beside the handle: they keep it in front of their own memory. */
 typedef struct ew__beside {
+    void (*ended)(ew__stream *stream);   /* no more will come in; may be NULL */
     void (*shut)(ew__stream *stream);    /* all has left: tell the other side, as far as the stream has not */
     void (*closing)(ew__stream *stream); /* the handle is about to be closed */
     void (*closed)(ew__stream *stream);  /* it is: free this when the rest is done, and call ew__stream_gone */

@@ -61,7 +61,7 @@ ew_str ew__rpc_text(ew_str string, char *buf, size_t capacity);
 
 /*
  * An id as a key for look-ups, so that two spellings of one string are one id: the raw text if it has no escape, else its
- * decoded form in buf. Empty if it does not fit.
+ * decoded form in buf (the raw text too where that does not fit).
  */
 ew_str ew__rpc_key(ew_str id, char *buf, size_t capacity);
 

@@ -1,5 +1,5 @@
-"""What the black-box tests share: a server process, a strict reader of HTTP answers, a runner for the command line, a
-fake server, a reader of metrics. Not a test itself, and no HTTP library: the tests must see every byte.
+"""What the black-box tests share: a server process, a strict reader of HTTP answers and one of JSON-RPC lines, a runner for
+the command line, fake peers, a reader of metrics. Not a test itself, and no HTTP library: the tests must see every byte.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -763,6 +763,384 @@ def canned_stream(pieces, ctype="text/event-stream", delay=0.0, end=True):
             s.sendall(b"0\r\n\r\n")
         return end
     return respond
+
+
+# ---- JSON-RPC, by hand ----------------------------------------------------------------------------------------------
+
+MEMBERS = ("jsonrpc", "id", "method", "stream", "data", "params", "result", "error")  # the order in which they are written
+
+
+def rpc(method, params=None, id=b"1", stream=None):
+    """The line of a request: params and id are JSON text (bytes); without an id it is a notification."""
+    out = b'{"jsonrpc":"2.0"'
+    if id is not None:
+        out += b',"id":' + id
+    out += b',"method":' + json.dumps(method).encode()
+    if stream is not None:
+        out += b',"stream":%d' % stream
+    if params is not None:
+        out += b',"params":' + params
+    return out + b"}\n"
+
+
+def frame(id, stream, data=None):
+    """The line of a stream frame: data (bytes) is JSON text, None leaves it out."""
+    return b'{"jsonrpc":"2.0","id":%s,"stream":%d%s}\n' % (id, stream, b"" if data is None else b',"data":' + data)
+
+
+def result(id, text):
+    """The bytes of the line that answers with this result."""
+    return b'{"jsonrpc":"2.0","id":%s,"result":%s}\n' % (id, text)
+
+
+class Rpc:
+    """One side of a JSON-RPC connection: bytes out, lines in, every wait with a deadline. It holds the other side to the
+    form of the wire: one compact object or array a line, members in their order, and no `stream` or `data` to a peer
+    that never used them."""
+
+    def __init__(self, read_fd, write_fd, end, close, server=None, strict=True):
+        self.read_fd, self.write_fd, self._end, self._close = read_fd, write_fd, end, close
+        os.set_blocking(read_fd, False)
+        os.set_blocking(write_fd, False)
+        self.server = server  # whose metrics and memory can be looked at
+        self.strict = strict
+        self.buffer = bytearray()
+        self.eof = self.closed = False
+        self.streams = False  # this side has used the stream extension
+        self.seen = 0
+
+    @classmethod
+    def over(cls, sock, **kw):
+        """On a connected socket, which it owns from now on."""
+        self = cls(sock.fileno(), sock.fileno(), lambda: sock.shutdown(socket.SHUT_WR), sock.close, **kw)
+        self.sock = sock
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        if not self.closed:
+            self.closed = True
+            self._close()
+
+    def abort(self):
+        """Closes with a reset where there is such a thing."""
+        if hasattr(self, "sock") and self.sock.family != socket.AF_UNIX:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        self.close()
+
+    def end_output(self):
+        """Says no more, and goes on listening."""
+        self._end()
+
+    def send(self, data, timeout=20.0, take=True):
+        """Sends all of it; takes in meanwhile what comes (unless told not to), so that neither side waits for the other."""
+        left = self.try_send(data, timeout, take)
+        if left and not self.eof:
+            raise TimedOut("could not send all: %d bytes left" % left)
+
+    def try_send(self, data, timeout, take=True):
+        """Sends for at most that long; returns how many bytes did not leave."""
+        if b'"stream":' in data or b"?stream=true" in data:
+            self.streams = True
+        view, end = memoryview(data), time.monotonic() + timeout * SLOW
+        while view:
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            wanted = [self.read_fd] if take and not self.eof else []
+            readable, writable, _ = select.select(wanted, [self.write_fd], [], left)
+            try:
+                if readable:
+                    self._take()
+                if writable:
+                    view = view[os.write(self.write_fd, view[:1 << 20]):]
+            except BlockingIOError:
+                pass
+            except (BrokenPipeError, ConnectionResetError):
+                self.eof = True
+                break
+        return len(view)
+
+    def _take(self):
+        try:
+            data = os.read(self.read_fd, 1 << 20)
+        except BlockingIOError:
+            return
+        except ConnectionResetError:
+            data = b""
+        self.eof = not data
+        self.buffer += data
+
+    def fill(self, end):
+        """Takes in more bytes; false at the end of the stream. Raises TimedOut at that moment."""
+        if self.eof:
+            return False
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([self.read_fd], [], [], left)[0]:
+            raise TimedOut("nothing in time; have %r" % bytes(self.buffer[:300]))
+        self._take()
+        return not self.eof
+
+    def line(self, timeout=10.0):
+        """The next line with its newline; raises Closed at the end of the stream."""
+        end = time.monotonic() + timeout * SLOW
+        looked = 0
+        while True:
+            at = self.buffer.find(b"\n", looked)
+            if at >= 0:
+                out = bytes(self.buffer[:at + 1])
+                del self.buffer[:at + 1]
+                self.seen += 1
+                return out
+            looked = len(self.buffer)
+            if not self.fill(end):
+                if self.buffer:
+                    raise ProtocolError("closed inside a line: %r" % bytes(self.buffer[:300]))
+                raise Closed()
+
+    def message(self, timeout=10.0):
+        """The next message, as read by json."""
+        line = self.line(timeout)
+        if not self.strict:
+            return json.loads(line)
+        pairs = json.loads(line, object_pairs_hook=lambda p: p)
+        value = json.loads(line)
+        for m, p in zip(value, pairs) if isinstance(value, list) else [(value, pairs)]:
+            self.check(m, [name for name, _ in p])
+        return value
+
+    def check(self, message, names):
+        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+            raise ProtocolError("no JSON-RPC message: %r" % message)
+        if names != sorted(names, key=MEMBERS.index):
+            raise ProtocolError("members not in their order: %r" % names)
+        if not self.streams and ("stream" in message or "data" in message):
+            raise ProtocolError("a peer without streams got %r" % message)
+        if "method" not in message and message.get("stream", 0) < 2 and ("result" in message) == ("error" in message):
+            raise ProtocolError("neither or both of result and error: %r" % message)
+
+    def call(self, method, params=None, id=b"1", timeout=10.0, stream=None):
+        """Sends a request and returns the next message, which must have its id."""
+        self.send(rpc(method, params, id, stream))
+        m = self.message(timeout)
+        if m.get("id") != json.loads(id):
+            raise AssertionError("the answer to another request: %r" % m)
+        return m
+
+    def take_stream(self, id, timeout=20.0):
+        """(base, data of each frame, data of the close frame) of a stream that has the connection for itself."""
+        base, chunks = self.message(timeout), []
+        while True:
+            m = self.message(timeout)
+            if m["id"] != id or m["stream"] not in (2, 3):
+                raise AssertionError("not a frame of %r: %r" % (id, m))
+            if m["stream"] == 3:
+                return base, chunks, m["data"]
+            chunks.append(m["data"])
+
+    def in_flight(self):
+        """How many calls of this wire the server is busy with."""
+        return self.server.metrics().total(IN_FLIGHT, wire="jsonrpc")
+
+    def ended(self, timeout=5.0):
+        """Waits for the end of the connection; returns false when bytes come or nothing happens."""
+        try:
+            return not self.buffer and not self.fill(time.monotonic() + timeout * SLOW)
+        except TimedOut:
+            return False
+
+    def quiet(self, seconds):
+        """Whether nothing comes, not even the end, for that long."""
+        if self.buffer or self.eof:
+            return False
+        try:
+            self.fill(time.monotonic() + seconds)
+            return False
+        except TimedOut:
+            return True
+
+
+class StdioServer(Server):
+    """`everywire serve` that speaks JSON-RPC on its standard input and output; its events come on standard error. A second
+    listener for http shows its metrics, unless it is to have none."""
+
+    def __init__(self, *args, wire="jsonrpc", metrics=True, **kw):
+        listen = (wire + "=stdio",) + (("http=127.0.0.1:0",) if metrics else ())
+        super().__init__(*args, listen=listen, **kw)
+        self._text = []
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        preexec_fn=self.preexec, env=self.env)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        if self.wait_ready:
+            self._until_ready(10 * SLOW)
+        self.port = next((e["port"] for e in self.listeners if e["port"]), None)
+        self._stderr = self.process.stderr
+        return self
+
+    def _read(self):
+        for line in self.process.stderr:
+            text = line.decode("utf-8", "replace")
+            self._text.append(text)
+            if '"event"' in text:
+                self._queue.put(text)
+        self._queue.put(None)
+
+    def stderr(self):
+        if not self.running():
+            self.reader.join(5 * SLOW)
+        return "".join(self._text)
+
+    def peer(self):
+        """Its one connection."""
+        return Rpc(self.process.stdout.fileno(), self.process.stdin.fileno(), self.process.stdin.close, self.close_pipes,
+                   server=self)
+
+    def close_pipes(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def stop(self):
+        self.close_pipes()
+        return super().stop()
+
+
+class Transport:
+    """The ways to reach a JSON-RPC server, all alike to a test: connect() gives an Rpc whose server has metrics. On stdio
+    each connection is a process of its own. Extra words go to `everywire serve`."""
+    NAMES = ("tcp", "unix", "stdio", "port")
+
+    def __init__(self, name, *args):
+        self.name, self.args = name, args
+        self.socket = name != "stdio"
+        self.servers = []
+        self.folder = None
+
+    def __enter__(self):
+        if self.name == "unix":
+            self.folder = tempfile.TemporaryDirectory(prefix="ew")
+        if self.socket:
+            listen = {"tcp": "jsonrpc=127.0.0.1:0", "port": "127.0.0.1:0",
+                      "unix": self.folder and "jsonrpc=unix:%s/s" % self.folder.name}[self.name]
+            self.servers.append(Server(*self.args, listen=(listen, "http=127.0.0.1:0")).start())
+            self.server.rpc_port = self.server.listeners[0]["port"]
+            self.server.port = self.server.listeners[1]["port"]
+        return self
+
+    def __exit__(self, kind, value, trace):
+        problems = []
+        for s in self.servers:
+            try:
+                s.__exit__(kind, value, trace)
+            except AssertionError as e:
+                problems.append(str(e))
+        if self.folder:
+            self.folder.cleanup()
+        if problems and kind is None:
+            raise AssertionError("\n".join(problems))
+
+    @property
+    def server(self):
+        return self.servers[-1]
+
+    @property
+    def target(self):
+        return "jsonrpc+unix:%s/s" % self.folder.name if self.name == "unix" else "jsonrpc://127.0.0.1:%d" % self.server.rpc_port
+
+    def connect(self):
+        if self.name == "stdio":
+            self.servers.append(StdioServer(*self.args).start())
+            return self.server.peer()
+        if self.name == "unix":
+            s = socket.socket(socket.AF_UNIX)
+            address = self.folder.name + "/s"
+        else:
+            s = socket.socket()
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            address = ("127.0.0.1", self.server.rpc_port)
+        s.settimeout(5 * SLOW)
+        s.connect(address)
+        return Rpc.over(s, server=self.server)
+
+
+def over_transports(base, names=Transport.NAMES, args=()):
+    """One test class for each transport: base's tests with `transport`, a Transport that lives as long as the class."""
+    def make(name):
+        def up(cls):
+            cls.transport = Transport(name, *args).__enter__()
+
+        def down(cls):
+            cls.transport.__exit__(None, None, None)
+        return type("%s_%s" % (base.__name__, name), (base, unittest.TestCase),
+                    {"setUpClass": classmethod(up), "tearDownClass": classmethod(down), "__module__": base.__module__,
+                     "maxDiff": 2000})
+    frames = sys.modules[base.__module__].__dict__
+    for name in names:
+        made = make(name)
+        frames[made.__name__] = made
+
+
+class FakeRpc:
+    """A JSON-RPC peer that is not everywire: listens on loopback, or on a Unix socket, and runs script(peer) in a thread for
+    each connection; what a script raises is kept for the test."""
+
+    def __init__(self, script, path=None):
+        self.script, self.problems = script, []
+        self.sock = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
+        self.sock.bind(path or ("127.0.0.1", 0))
+        self.sock.listen(16)
+        self.target = "jsonrpc+unix:" + path if path else "jsonrpc://127.0.0.1:%d" % self.sock.getsockname()[1]
+        self.threads = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.sock.close()
+        for t in self.threads:
+            t.join(10 * SLOW)
+        if kind is None and self.problems:
+            raise self.problems[0]
+
+    def _accept(self):
+        while True:
+            try:
+                s, _ = self.sock.accept()
+            except OSError:
+                return
+            t = threading.Thread(target=self._run, args=(Rpc.over(s, strict=False),), daemon=True)
+            self.threads.append(t)
+            t.start()
+
+    def _run(self, peer):
+        with peer:
+            try:
+                self.script(peer)
+            except Closed:
+                pass
+            except Exception as e:  # for the test to see
+                self.problems.append(e)
+
+
+def alive(pid):
+    """Whether a process runs (one that waits to be reaped does not)."""
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def main():

@@ -29,6 +29,9 @@ typedef struct player {
     size_t n_told; /* chunks that were looked at */
     bool end_told;
     text say, expect;
+    bool lines;       /* a wire of lines: they end with LF */
+    bool stdio;       /* the wire's end is a process at the other end of pipes */
+    char ids[10][64]; /* what {1} to {9} stand for; empty: not yet seen */
 } player;
 
 /* ---- texts ---- */
@@ -59,27 +62,60 @@ static char unescape(const player *p, const char **at) {
     return 0;
 }
 
-static void add_bytes(const player *p, text *t, const char *line, bool crlf) {
-    for (; *line; line++) {
-        assert_true(t->len + 3 < sizeof t->bytes);
-        t->bytes[t->len++] = *line == '\\' ? unescape(p, &line) : *line;
-    }
-    if (crlf) {
-        memcpy(t->bytes + t->len, "\r\n", 2);
-        t->len += 2;
-    }
+/* The number of the id that stands here as {1} to {9}; 0: none does. */
+static int id_at(const char *pattern, size_t n) {
+    return n >= 3 && pattern[0] == '{' && pattern[2] == '}' && pattern[1] >= '1' && pattern[1] <= '9' ? pattern[1] - '0'
+                                                                                                      : 0;
 }
 
-/* Whether the bytes are what the pattern says; {*} is anything within a line. */
-static bool matches(const char *pattern, size_t n_pattern, const char *bytes, size_t n) {
+/* ours: the file itself says it, with the ids that it has seen. */
+static void add_bytes(const player *p, text *t, const char *line, bool end, bool ours) {
+    for (; *line; line++) {
+        int id = ours ? id_at(line, strlen(line)) : 0;
+        assert_true(t->len + sizeof p->ids[0] < sizeof t->bytes);
+        if (id) {
+            memcpy(t->bytes + t->len, p->ids[id], strlen(p->ids[id]));
+            t->len += strlen(p->ids[id]);
+            line += 2;
+        } else {
+            t->bytes[t->len++] = *line == '\\' ? unescape(p, &line) : *line;
+        }
+    }
+    if (end && !p->lines)
+        t->bytes[t->len++] = '\r';
+    if (end)
+        t->bytes[t->len++] = '\n';
+}
+
+/* Whether what follows is the id: the one that was seen, or now for the first time. Returns its length. */
+static size_t match_id(char id[64], const char *bytes, size_t n) {
+    size_t len = 0;
+    while (len < n && len < 63 && bytes[len] != '"' && bytes[len] != '\n')
+        len++;
+    if (id[0] && (strlen(id) != len || memcmp(id, bytes, len) != 0))
+        return 0;
+    memcpy(id, bytes, len);
+    return len;
+}
+
+/* Whether the bytes are what the pattern says; {*} is anything within a line, {1} a text without quotes. */
+static bool matches(player *p, const char *pattern, size_t n_pattern, const char *bytes, size_t n) {
     while (n_pattern > 0) {
         if (n_pattern >= 3 && memcmp(pattern, "{*}", 3) == 0) {
             for (size_t skip_n = 0;; skip_n++) {
-                if (matches(pattern + 3, n_pattern - 3, bytes + skip_n, n - skip_n))
+                if (matches(p, pattern + 3, n_pattern - 3, bytes + skip_n, n - skip_n))
                     return true;
                 if (skip_n == n || bytes[skip_n] == '\r' || bytes[skip_n] == '\n')
                     return false;
             }
+        }
+        int id = id_at(pattern, n_pattern);
+        if (id) {
+            size_t len = match_id(p->ids[id], bytes, n);
+            if (len == 0)
+                return false;
+            pattern += 3, n_pattern -= 3, bytes += len, n -= len;
+            continue;
         }
         if (n == 0 || *pattern != *bytes)
             return false;
@@ -90,6 +126,17 @@ static bool matches(const char *pattern, size_t n_pattern, const char *bytes, si
 
 /* ---- acting ---- */
 
+/* The peer begins again, now knowing what its connection is. */
+static void be_stdio(rig_end *end) {
+    ew__peer *peer = end->peer, kept = *peer;
+    size_t size = kept.role == EW__SERVE ? kept.wire->serve_size : kept.wire->call_size;
+    end->conn.stdio = true;
+    kept.wire->gone(peer, EW_OK);
+    memset(peer, 0, size);
+    *peer = kept;
+    assert_int_equal(kept.wire->init(peer), EW_OK);
+}
+
 static void start(player *p) {
     if (p->pair)
         return;
@@ -97,6 +144,8 @@ static void start(player *p) {
         fail_msg("%s:%u: no wire yet", p->file, p->line);
     rig_init(&p->r, p->wire, &p->options);
     p->pair = rig_connect_raw(&p->r, p->raw);
+    if (p->stdio)
+        be_stdio(&p->pair->end[1 - p->raw]);
 }
 
 static void say_it(player *p) {
@@ -111,7 +160,7 @@ static void compare(player *p) {
     start(p);
     rig_run(&p->r);
     rig_end *end = &p->pair->end[p->raw];
-    if (!matches(p->expect.bytes, p->expect.len, end->got ? end->got : "", end->got_len))
+    if (!matches(p, p->expect.bytes, p->expect.len, end->got ? end->got : "", end->got_len))
         fail_msg("%s:%u: expected\n%.*s\ngot\n%.*s", p->file, p->line, (int)p->expect.len, p->expect.bytes,
                  (int)end->got_len, end->got ? end->got : "");
     if (end->got_len)
@@ -140,19 +189,21 @@ static void bytes_line(player *p, const char *line) {
     }
     bool bare = line[1] == '|';
     const char *rest = line + (bare ? 2 : 1);
-    add_bytes(p, ours ? &p->say : &p->expect, *rest == ' ' ? rest + 1 : rest, !bare);
+    add_bytes(p, ours ? &p->say : &p->expect, *rest == ' ' ? rest + 1 : rest, !bare, ours);
 }
 
-static void open_line(player *p, const char *line, bool stream) {
+static void open_line(player *p, const char *line, bool stream, bool input_stream) {
     static char key[200];
     static char input[1000];
     size_t n = strcspn(line, " ");
     (void)snprintf(key, sizeof key, "%.*s", (int)n, line);
     (void)snprintf(input, sizeof input, "%s", line[n] ? line + n + 1 : "");
     start(p);
-    p->rc = rig_open(
-        p->pair,
-        &(rig_request){.key = key, .input = ew_str_from(input), .stream = stream, .list = strcmp(key, "(list)") == 0});
+    p->rc = rig_open(p->pair, &(rig_request){.key = key,
+                                             .input = ew_str_from(input),
+                                             .stream = stream,
+                                             .input_stream = input_stream,
+                                             .list = strcmp(key, "(list)") == 0});
     p->n_told = 0;
     p->end_told = false;
     rig_run(&p->r);
@@ -219,10 +270,15 @@ static void other_line(player *p, const char *line) {
     uint64_t ms = 0;
     if (is(line, "wire", &rest)) {
         p->wire = ew__wire_by_name(ew_str_from(rest));
+        p->lines = strcmp(rest, "http") != 0;
         return;
     }
     if (is(line, "role", &rest)) {
         p->raw = strcmp(rest, "serve") == 0 ? RIG_CLIENT : RIG_SERVER;
+        return;
+    }
+    if (is(line, "stdio", &rest)) {
+        p->stdio = true;
         return;
     }
     if (is(line, "limit", &rest)) {
@@ -235,11 +291,17 @@ static void other_line(player *p, const char *line) {
     if (is(line, "=", &rest))
         event_line(p, rest);
     else if (is(line, "call", &rest))
-        open_line(p, rest, false);
+        open_line(p, rest, false, false);
     else if (is(line, "stream", &rest))
-        open_line(p, rest, true);
+        open_line(p, rest, true, false);
+    else if (is(line, "input", &rest))
+        open_line(p, rest, false, true);
     else if (is(line, "list", &rest))
-        open_line(p, "(list)", false);
+        open_line(p, "(list)", false, false);
+    else if (is(line, "send", &rest))
+        (void)rig_call_send(p->rc, ew_str_from(rest));
+    else if (is(line, "end", &rest))
+        rig_call_send_end(p->rc);
     else if (is(line, "cancel", &rest))
         rig_call_cancel(p->rc);
     else if (is(line, "wait", &rest) && ew__u64_parse(ew_str_from(rest), &ms))

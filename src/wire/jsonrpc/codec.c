@@ -136,6 +136,21 @@ ew_err ew__jr_write_discover(ew__buf *buf, ew_str listing) {
 
 bool ew__jr_is_everywire(ew_str document) { return ew_json_get_bool(document, "/info/x-everywire/streams", false); }
 
+/* The parameters of a foreign method as the schema of its input: an object with these members. */
+static void write_input_schema(ew__buf *buf, ew_str params) {
+    ew_json_iter it = {.offset_ = 0};
+    const char *comma = "";
+    (void)ew__buf_cstr(buf, ",\"inputSchema\":{\"type\":\"object\",\"properties\":{");
+    while (ew_json_next(params, &it)) {
+        ew_str name = ew_json_member(it.value, EW_STR("name")), schema = ew_json_member(it.value, EW_STR("schema"));
+        if (ew_json_typeof(name) != EW_JSON_STRING)
+            continue;
+        (void)ew__json_format(buf, "%s%j:%j", comma, name, schema.len ? schema : EW_STR("{}"));
+        comma = ",";
+    }
+    (void)ew__buf_cstr(buf, "}}");
+}
+
 /* A foreign method becomes an action of type "method". */
 static void read_method(ew__buf *buf, ew_str method) {
     ew_str name = ew_json_member(method, EW_STR("name")), ours = ew_json_member(method, EW_STR("x-everywire"));
@@ -152,6 +167,9 @@ static void read_method(ew__buf *buf, ew_str method) {
     (void)ew__json_format(buf, "\",\"name\":%j,\"actionType\":\"method\"", name);
     if (ew_json_typeof(summary) == EW_JSON_STRING)
         (void)ew__json_format(buf, ",\"description\":%j", summary);
+    ew_str params = ew_json_member(method, EW_STR("params"));
+    if (ew_json_typeof(params) == EW_JSON_ARRAY)
+        write_input_schema(buf, params);
     ew_str output = ew_json_get(method, "/result/schema");
     if (output.len)
         (void)ew__json_format(buf, ",\"outputSchema\":%j", output);

@@ -169,8 +169,8 @@ uint32_t ew__jr_row_clear(const ew_env *env, ew__jr_row *row); /* how many there
 
 /* A frame for no call: kept for a moment, in case it has overtaken its request. */
 void ew__jr_stray(ew__jr_peer *peer, const ew__rpc *message);
-/* The request of a stream has come: what came before it. */
-ew__jr_row ew__jr_stray_claim(ew__jr_peer *peer, ew_str id);
+/* The request of a stream has come: what came before it. EW_OK, or EW_ELIMIT: too much did, and is lost. */
+ew_err ew__jr_stray_claim(ew__jr_peer *peer, ew_str id, ew__jr_row *ret);
 /* A call has ended before its input did: frames for it are dropped from now on. */
 void ew__jr_stray_refuse(ew__jr_peer *peer, ew_str id);
 void ew__jr_strays_free(ew__jr_peer *peer);

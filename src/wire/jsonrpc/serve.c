@@ -217,12 +217,22 @@ static void open_call(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *b
                    EW_STR("out of memory, or too many calls"));
         return;
     }
-    entry->came.batch = batch ? ew__jr_batch_ref(batch) : NULL;
+    entry->came.batch = batch && message->id.len ? ew__jr_batch_ref(batch) : NULL;
     entry->came.ended = &ended;
-    ew__jr_row early = entry->input_open ? ew__jr_stray_claim(peer, entry->id) : (ew__jr_row){.n = 0};
     ew__call_open(call, action);
     if (!ended && keep(entry, message) != EW_OK)
         ew__jr_give_up(entry, 0, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+/* A call with an input stream, some of which may be here already. */
+static void open_stream(ew__jr_peer *peer, const ew__rpc *message, ew__action *action, bool stream) {
+    ew__jr_row early;
+    if (ew__jr_stray_claim(peer, message->id, &early) != EW_OK) {
+        refuse(peer, NULL, message->id, 0, EW_STATUS_RESOURCE_EXHAUSTED,
+               EW_STR("too many frames came before the request that opens their stream"));
+        return;
+    }
+    open_call(peer, message, NULL, action, stream);
     feed(peer, message->id, &early);
 }
 
@@ -332,6 +342,8 @@ static void serve_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch
     else if (stream && batch && message->id.len)
         refuse(peer, batch, message->id, EW__RPC_INVALID_REQUEST, EW_STATUS_INVALID_ARGUMENT,
                EW_STR("there are no streams in a batch"));
+    else if (message->stream == EW__RPC_STREAM_OPEN)
+        open_stream(peer, message, action, stream);
     else
         open_call(peer, message, batch, action, stream);
 }

@@ -18,6 +18,7 @@ typedef struct stray {
     ew__jr_row frames;
     uint64_t until;
     bool gone; /* its call has ended: nothing is kept */
+    bool lost; /* too much came before its request */
     size_t key_len;
     char key[];
 } stray;
@@ -139,32 +140,43 @@ static stray *add(ew__jr_peer *peer, ew_str id, uint64_t ms) {
     return s;
 }
 
+/* A stream with a hole is none any more: its request will be refused. */
+static void lose(struct ew__jr_strays *all, stray *s) {
+    all->bytes -= s->frames.bytes;
+    for (uint32_t n = ew__jr_row_clear(env_of(all->peer), &s->frames); n > 0; n--)
+        ew__jr_late(all->peer);
+    s->lost = true;
+}
+
 void ew__jr_stray(ew__jr_peer *peer, const ew__rpc *message) {
     bool close = message->stream == EW__RPC_STREAM_CLOSE;
     bool may_come = message->id.len && peer->peer.conn->site->actions && !peer->eof;
     stray *s = may_come ? find(peer, message->id) : NULL;
     if (may_come && !s)
         s = add(peer, message->id, EARLY_MS);
-    if (!s || s->gone || s->frames.n >= FRAMES_MAX || peer->strays->bytes + message->data.len > BYTES_MAX ||
-        ew__jr_row_add(env_of(peer), &s->frames, message->data, close) != EW_OK) {
-        ew__jr_late(peer);
-        if (s && (s->gone ? close : s->frames.n > 0)) /* ended; or with a hole, which is no stream any more */
-            forget(peer->strays, s);
+    if (s && !s->gone && !s->lost && s->frames.n < FRAMES_MAX && peer->strays->bytes + message->data.len <= BYTES_MAX &&
+        ew__jr_row_add(env_of(peer), &s->frames, message->data, close) == EW_OK) {
+        peer->strays->bytes += message->data.len;
         return;
     }
-    peer->strays->bytes += message->data.len;
+    ew__jr_late(peer);
+    if (s && s->gone && close)
+        forget(peer->strays, s);
+    else if (s && !s->gone)
+        lose(peer->strays, s);
 }
 
-ew__jr_row ew__jr_stray_claim(ew__jr_peer *peer, ew_str id) {
+ew_err ew__jr_stray_claim(ew__jr_peer *peer, ew_str id, ew__jr_row *ret) {
     stray *s = find(peer, id);
-    ew__jr_row row = {.n = 0};
+    *ret = (ew__jr_row){.n = 0};
     if (!s)
-        return row;
-    row = s->frames;
-    peer->strays->bytes -= row.bytes;
+        return EW_OK;
+    bool lost = s->lost;
+    *ret = s->frames;
+    peer->strays->bytes -= ret->bytes;
     s->frames = (ew__jr_row){.n = 0};
     forget(peer->strays, s);
-    return row;
+    return lost ? EW_ELIMIT : EW_OK;
 }
 
 void ew__jr_stray_refuse(ew__jr_peer *peer, ew_str id) {

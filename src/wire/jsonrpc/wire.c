@@ -81,7 +81,8 @@ void ew__jr_break_off(ew__jr_peer *peer, ew_str why) {
 }
 
 void ew__jr_check_drained(ew__jr_peer *peer) {
-    if ((peer->draining || peer->eof) && !peer->closed && !peer->reading && !peer->served.first && !peer->sent.first)
+    bool said_all = peer->eof && !peer->paused; /* what waits to be read was said before it */
+    if ((peer->draining || said_all) && !peer->closed && !peer->reading && !peer->served.first && !peer->sent.first)
         finish(peer);
 }
 
@@ -253,7 +254,7 @@ static size_t take_messages(ew__jr_peer *peer, ew_str bytes) {
 static uint64_t patience_until(const ew__jr_peer *peer) {
     const ew_limits *limits = ew__jr_limits(peer);
     bool inside = ew__line_is_inside(&peer->line);
-    if (peer->peer.conn->stdio || (!peer->eof && peer->heard && !inside))
+    if (peer->peer.conn->stdio || peer->paused || (!peer->eof && peer->heard && !inside))
         return EW__NEVER;
     return peer->progress_at + EW__MS(peer->eof ? EOF_GRACE_MS : inside ? limits->body_stall_ms : limits->idle_ms);
 }
