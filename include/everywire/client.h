@@ -106,11 +106,10 @@ EW_API ew_err ew_client_call(ew_client *client, const ew_request_options *option
 
 /*
  * Calls whoever made `call`, on the connection that it came on: an agent that asks its client for leave, a server that
- * sends a notification (notify) while it works. Only while `call` has not ended (later it ends UNAVAILABLE); the new call
- * may outlive it. On the
- * loop thread it leaves at once, in order with the handler's chunks and end, and callbacks may come before this returns.
- * Callbacks, errors and *ret_request as in ew_client_call; EW_EUNSUPPORTED: the wire has one role only (http). Any
- * thread.
+ * sends a notification (notify) while it works. Only while `call` has not ended (later it ends UNAVAILABLE); the new
+ * call may outlive it. On the loop thread it leaves at once, in order with the handler's chunks and end, and
+ * callbacks may come before this returns. Callbacks, errors and *ret_request as in ew_client_call; EW_EUNSUPPORTED:
+ * the wire has one role only (http). Any thread.
  */
 EW_API ew_err ew_call_back(ew_call *call, const ew_request_options *options, ew_request **ret_request);
 
@@ -130,8 +129,8 @@ EW_API ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end)
 EW_API void ew_request_cancel(ew_request *request);
 
 /*
- * Sends one input chunk. EW_OK; EW_FULL: taken, wait for on_room or ew_request_wait_room before the next; EW_ELIMIT (not
- * taken: a sender that never waits), EW_ESYNTAX, EW_EUNSUPPORTED, EW_EENDED, EW_ENOMEM. Any thread.
+ * Sends one input chunk. EW_OK; EW_FULL: taken, wait for on_room or ew_request_wait_room before the next; EW_ELIMIT
+ * (not taken: a sender that never waits), EW_ESYNTAX, EW_EUNSUPPORTED, EW_EENDED, EW_ENOMEM. Any thread.
  */
 EW_API ew_err ew_request_send(ew_request *request, ew_str json);
 

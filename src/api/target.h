@@ -1,5 +1,6 @@
 /*
- * api/target.h: what a target text such as "http://127.0.0.1:3400/base" or "jsonrpc+stdio:" says. Used inside src/api only.
+ * api/target.h: what a target text such as "http://127.0.0.1:3400/base" or "jsonrpc+stdio:" says. Used inside src/api
+ * only.
  */
 #ifndef EW_API_TARGET_H
 #define EW_API_TARGET_H

@@ -38,7 +38,10 @@ ew__block *ew__block_get(ew__blocks *pool); /* empty block or NULL */
 void ew__block_put(ew__blocks *pool, ew__block *block);
 void ew__blocks_trim(ew__blocks *pool, uint32_t keep); /* gives free blocks back to the allocator */
 
-/* ---- pooled pieces: memory of one size, kept for reuse up to a number, so that steady traffic allocates nothing ---- */
+/*
+ * ---- pooled pieces: memory of one size, kept for reuse up to a number, so that steady traffic allocates nothing
+ * ----
+ */
 
 typedef struct ew__pieces {
     const ew_env *env;
@@ -56,7 +59,8 @@ void ew__pieces_trim(ew__pieces *pieces); /* gives free pieces back to the alloc
 
 /*
  * The first piece is memory that the owner gives (may be none); further pieces come from a pool (if the owner sets one)
- * or from the env, and double up to 64 KiB, or hold one large value. Pointers stay valid until ew__arena_done. Every pointer is aligned to 16.
+ * or from the env, and double up to 64 KiB, or hold one large value. Pointers stay valid until ew__arena_done. Every
+ * pointer is aligned to 16.
  */
 typedef struct ew__arena {
     const ew_env *env;

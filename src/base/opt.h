@@ -1,7 +1,7 @@
 /*
  * base/opt.h: how programs begin. Command lines as data: a table of options, one reader for all of them, their help,
- * durations, and the nearest name for a mistyped one. It prints only where a function takes a FILE. Libc only; no state outside the
- * caller's memory.
+ * durations, and the nearest name for a mistyped one. It prints only where a function takes a FILE. Libc only; no
+ * state outside the caller's memory.
  */
 #ifndef EW_BASE_OPT_H
 #define EW_BASE_OPT_H
@@ -45,8 +45,8 @@ int ew__opts_next(ew__opts *opts);
 void ew__opts_help(FILE *out, const ew__opt *table);
 
 /*
- * The first thing a program does: whoever started it may have closed a standard descriptor, and what is opened next would
- * get its number. Missing ones become /dev/null.
+ * The first thing a program does: whoever started it may have closed a standard descriptor, and what is opened next
+ * would get its number. Missing ones become /dev/null.
  */
 void ew__standard_descriptors(void);
 

@@ -96,8 +96,8 @@ static void on_deadline(ew__timer *timer, uint64_t now) {
 }
 
 /*
- * Our deadline went along with an outgoing call, so the peer may say that it has passed just before our own timer does: it
- * is still our deadline.
+ * Our deadline went along with an outgoing call, so the peer may say that it has passed just before our own timer
+ * does: it is still our deadline.
  */
 static bool is_our_deadline(const ew_call *call, ew_status status) {
     return status == EW_STATUS_DEADLINE_EXCEEDED && !call->action && call->deadline != EW__NEVER &&

@@ -112,7 +112,9 @@ static void log_end(const ew__child *child, bool known, int status) {
  */
 static void signal_group(const ew__child *child, int number) { (void)kill(-child->pid, number); }
 
-/* Asks whether it has ended and reaps it. A host that ignores SIGCHLD, or waits for everything, may have been faster. */
+/*
+ * Asks whether it has ended and reaps it. A host that ignores SIGCHLD, or waits for everything, may have been faster.
+ */
 static void look_for_end(ew__child *child) {
     siginfo_t info;
     int status = 0, failed;

@@ -1,7 +1,7 @@
 /*
  * io/listen.c: listening sockets. Each loop has a listening socket of its own on the same TCP port (SO_REUSEPORT); the
- * kernel deals the connections out. libuv of 2023 cannot set that option, so the sockets are made here. A Unix socket is
- * one for all loops: whoever is first takes the connection.
+ * kernel deals the connections out. libuv of 2023 cannot set that option, so the sockets are made here. A Unix socket
+ * is one for all loops: whoever is first takes the connection.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "io/address.h"

@@ -217,9 +217,9 @@ static ew_err begin_write(ew__stream *stream) {
 }
 
 /*
- * Waiting for room without libuv's write, which raises SIGPIPE when the other side has gone: with Unix sockets and pipes
- * that is the usual way to learn of it. A descriptor of its own, because the loop watches the stream's already; TCP does
- * not get one, because many slow readers would double the number of descriptors.
+ * Waiting for room without libuv's write, which raises SIGPIPE when the other side has gone: with Unix sockets and
+ * pipes that is the usual way to learn of it. A descriptor of its own, because the loop watches the stream's already;
+ * TCP does not get one, because many slow readers would double the number of descriptors.
  */
 struct ew__waiter {
     uv_poll_t poll;

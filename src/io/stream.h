@@ -70,8 +70,8 @@ struct ew__stream {
 void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_events *events, ew__out *out);
 void ew__stream_send(ew__stream *stream); /* *out has bytes: send them in this turn */
 /*
- * The beginning of something long: it leaves at once, so that the other side wakes up while we go on writing. Only once in
- * a turn, so that many beginnings still share a write.
+ * The beginning of something long: it leaves at once, so that the other side wakes up while we go on writing. Only
+ * once in a turn, so that many beginnings still share a write.
  */
 void ew__stream_hurry(ew__stream *stream);
 void ew__stream_flush(ew__stream *stream); /* now, as far as the other side takes them */

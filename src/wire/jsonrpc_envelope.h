@@ -60,8 +60,8 @@ void ew__rpc_read(const ew__json_doc *doc, unsigned with, ew__rpc *ret);
 ew_str ew__rpc_text(ew_str string, char *buf, size_t capacity);
 
 /*
- * An id as a key for look-ups, so that two spellings of one string are one id: the raw text if it has no escape, else its
- * decoded form in buf (the raw text too where that does not fit).
+ * An id as a key for look-ups, so that two spellings of one string are one id: the raw text if it has no escape, else
+ * its decoded form in buf (the raw text too where that does not fit).
  */
 ew_str ew__rpc_key(ew_str id, char *buf, size_t capacity);
 

@@ -1,6 +1,6 @@
 /*
- * wire/jsonrpc/codec.h: what the jsonrpc wire puts into the envelope: faults, method names, the document of rpc.discover.
- * Pure: no connection, no call. README.md beside it shows them.
+ * wire/jsonrpc/codec.h: what the jsonrpc wire puts into the envelope: faults, method names, the document of
+ * rpc.discover. Pure: no connection, no call. README.md beside it shows them.
  */
 #ifndef EW_WIRE_JSONRPC_CODEC_H
 #define EW_WIRE_JSONRPC_CODEC_H

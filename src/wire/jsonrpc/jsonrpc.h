@@ -135,7 +135,10 @@ void ew__jr_take(ew__jr_peer *peer, const ew__json_doc *doc, ew__jr_batch *batch
 bool ew__jr_fits(const ew__jr_peer *peer, size_t len);
 /* Whether it may join what waits to be sent already. */
 bool ew__jr_has_place(const ew__jr_peer *peer, size_t len);
-/* Sends a message whose pieces hold no raw newline. owner: large pieces in its memory are sent from there; may be NULL. */
+/*
+ * Sends a message whose pieces hold no raw newline. owner: large pieces in its memory are sent from there; may be
+ * NULL.
+ */
 void ew__jr_send(ew__jr_peer *peer, const ew__rpc_out *message, ew_call *owner);
 /* Sends an error for an id (empty: null) that belongs to no call. */
 void ew__jr_send_error(ew__jr_peer *peer, ew_str id, int64_t code, const char *message);
@@ -143,7 +146,7 @@ void ew__jr_send_error(ew__jr_peer *peer, ew_str id, int64_t code, const char *m
 ew_err ew__jr_one_line(const ew__jr_peer *peer, ew_str json, ew__buf *buf, ew_str *ret);
 /* One frame of a stream: EW_OK, EW_FULL (sent; room follows), EW_ELIMIT, EW_ENOMEM. */
 ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json);
-void ew__jr_drained(ew__peer *peer);
+void ew__jr_drained(ew__peer *base);
 void ew__jr_stop_waiting(ew__jr_call *entry);
 /* The taker of a stream is behind: nothing more is read before ew__jr_unblock. */
 void ew__jr_block(ew__jr_call *entry);
@@ -184,8 +187,8 @@ void ew__jr_batch_unref(ew__jr_peer *peer, ew__jr_batch *batch); /* the last one
 
 /* ---- call.c ---- */
 
-ew_err ew__jr_open(ew__peer *peer, ew_call *call);
-uint32_t ew__jr_capacity(const ew__peer *peer);
+ew_err ew__jr_open(ew__peer *base, ew_call *call);
+uint32_t ew__jr_capacity(const ew__peer *base);
 const char *ew__jr_refuses(const ew_request_options *options);
 void ew__jr_answer(ew__jr_call *entry, const ew__rpc *message);
 void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message);

@@ -1,6 +1,6 @@
 /*
- * wire/jsonrpc/serve.c: calls that came by this wire. To the call model this is their caller's end: it opens them, feeds
- * their input, and is told their chunks and their end.
+ * wire/jsonrpc/serve.c: calls that came by this wire. To the call model this is their caller's end: it opens them,
+ * feeds their input, and is told their chunks and their end.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/jsonrpc/jsonrpc.h"
