@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the server costs when it does little: start-up, resident memory idle, per idle connection, per stalled reader of a stream, and after a burst of
-large bodies. Loopback only; standard library only.
+"""What the server costs when it does little: start-up, resident memory idle, per idle connection and stream, per stalled reader of a stream, and after a burst
+of large bodies. Loopback only; standard library only.
 
     bench/memory.py [--binary build/everywire] [--connections 10000] [--stalled 1000]
 """
@@ -137,6 +137,35 @@ def stalled_readers(binary, n):
     server.stop()
 
 
+def idle_streams(binary, n):
+    """Open streams on one connection of the jsonrpc wire on which nothing happens: uploads, then downloads."""
+    kinds = {"input": '{"jsonrpc":"2.0","id":"%d","method":"sum","stream":1,"params":{}}\n',
+             "result": '{"jsonrpc":"2.0","id":"%d","method":"count?stream=true","params":{"n":2,"delay_ms":600000}}\n'}
+    for kind, request in kinds.items():
+        server = Server(binary, "--threads", "1", "--limit", f"calls_per_connection={n + 10}", "--limit", "stream_idle_ms=1h")
+        with server.connect() as sock, sock.makefile("r") as answers:
+            ask = '{"jsonrpc":"2.0","id":"last","method":"echo"}\n'.encode()
+            sock.sendall(ask)
+            answers.readline()
+            before = server.rss()
+            sock.sendall("".join(request % i for i in range(n)).encode() + ask)
+            while '"last"' not in answers.readline():
+                pass
+            print(f"{n} idle {kind} streams on one connection: {(server.rss() - before) / n * 1024:.0f} bytes each")
+        server.stop()
+
+
+def stalled_stream(binary):
+    """One connection whose reader stopped, with an endless result stream on it."""
+    server = Server(binary, "--threads", "1")
+    before = server.rss()
+    with server.connect() as sock:
+        sock.sendall(b'{"jsonrpc":"2.0","id":1,"method":"stream?stream=true","params":{"n":100000000}}\n')
+        time.sleep(3)
+        print(f"a stalled reader of an endless jsonrpc stream: {server.rss() - before} KiB")
+    server.stop()
+
+
 def burst(binary):
     server = Server(binary, "--threads", "1")
     with server.connect() as sock:
@@ -170,6 +199,8 @@ def main():
     start_up(options.binary)
     idle_connections(options.binary, options.connections)
     stalled_readers(options.binary, options.stalled)
+    idle_streams(options.binary, options.connections)
+    stalled_stream(options.binary)
     burst(options.binary)
     return 0
 

@@ -35,7 +35,7 @@ static void write_again(ew__buf *buf, const ew__rpc *rpc) {
         ew__rpc_put_error(&out, rpc->id, rpc->error);
         break;
     default:
-        ew__rpc_put_frame(&out, rpc->id, rpc->stream, "", rpc->data, "");
+        ew__rpc_put_frame(&out, rpc->id, rpc->stream, rpc->data);
     }
     for (unsigned i = 0; i < out.n; i++)
         (void)ew__buf_str(buf, out.piece[i]);

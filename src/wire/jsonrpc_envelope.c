@@ -247,18 +247,27 @@ void ew__rpc_put_error(ew__rpc_out *out, ew_str id, ew_str error) {
     add(out, EW_STR("}"));
 }
 
-void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, const char *before, ew_str data, const char *after) {
+void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, ew_str data) {
+    bool close = stream == EW__RPC_STREAM_CLOSE;
     out->n = 0;
     out->len = 0;
     add_id(out, id);
-    add(out, stream == EW__RPC_STREAM_CLOSE ? EW_STR(",\"stream\":3") : EW_STR(",\"stream\":2"));
     if (data.len) {
-        add(out, EW_STR(",\"data\":"));
-        add(out, ew_str_from(before));
+        add(out, close ? EW_STR(",\"stream\":3,\"data\":") : EW_STR(",\"stream\":2,\"data\":"));
         add(out, data);
-        add(out, ew_str_from(after));
+        add(out, EW_STR("}"));
+    } else {
+        add(out, close ? EW_STR(",\"stream\":3}") : EW_STR(",\"stream\":2}"));
     }
-    add(out, EW_STR("}"));
+}
+
+void ew__rpc_put_close(ew__rpc_out *out, ew_str id, bool error, ew_str value) {
+    out->n = 0;
+    out->len = 0;
+    add_id(out, id);
+    add(out, error ? EW_STR(",\"stream\":3,\"data\":{\"error\":") : EW_STR(",\"stream\":3,\"data\":{\"result\":"));
+    add(out, value);
+    add(out, EW_STR("}}"));
 }
 
 ew_err ew__rpc_write_error(ew__buf *buf, int64_t code, ew_str message, ew_str data) {

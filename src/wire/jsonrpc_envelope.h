@@ -99,8 +99,10 @@ void ew__rpc_put_request(ew__rpc_out *out, ew_str id, ew_str method, int stream,
 void ew__rpc_put_result(ew__rpc_out *out, ew_str id, int stream, ew_str result);
 /* id empty: null. error is a whole error object. */
 void ew__rpc_put_error(ew__rpc_out *out, ew_str id, ew_str error);
-/* data empty: the member is left out. before and after wrap the data: "" and "", or "{\"result\":" and "}". */
-void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, const char *before, ew_str data, const char *after);
+/* data empty: the member is left out. */
+void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, ew_str data);
+/* The frame that ends a stream with more than nothing: {"result":value} or {"error":value} as its data. */
+void ew__rpc_put_close(ew__rpc_out *out, ew_str id, bool error, ew_str value);
 
 /* Appends an error object; data empty: left out. */
 ew_err ew__rpc_write_error(ew__buf *buf, int64_t code, ew_str message, ew_str data);

@@ -14,7 +14,7 @@
 
 static void send_frame(ew__jr_call *entry, int stream, ew_str data) {
     ew__rpc_out message;
-    ew__rpc_put_frame(&message, entry->id, stream, "", data, "");
+    ew__rpc_put_frame(&message, entry->id, stream, data);
     ew__jr_send(entry->peer, &message, NULL);
 }
 

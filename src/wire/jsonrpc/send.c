@@ -129,7 +129,7 @@ ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json) {
     ew__rpc_out message;
     ew__buf line;
     ew_err err = ew__jr_one_line(peer, json, &line, &json);
-    ew__rpc_put_frame(&message, entry->id, EW__RPC_STREAM_DATA, "", json, "");
+    ew__rpc_put_frame(&message, entry->id, EW__RPC_STREAM_DATA, json);
     if (err == EW_OK && (!ew__jr_fits(peer, message.len) || !ew__jr_has_place(peer, message.len)))
         err = EW_ELIMIT;
     if (err == EW_OK)

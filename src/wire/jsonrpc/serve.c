@@ -65,7 +65,7 @@ static void send_fault(ew__jr_call *entry, int64_t code, const ew_fault *fault) 
     ew__buf buf;
     ew_str error = error_text(entry->peer, &buf, code, fault);
     if (entry->streams)
-        ew__rpc_put_frame(&message, entry->id, EW__RPC_STREAM_CLOSE, "{\"error\":", error, "}");
+        ew__rpc_put_close(&message, entry->id, true, error);
     else
         ew__rpc_put_error(&message, entry->id, error);
     respond(entry->peer, entry->came.batch, &message, NULL);
@@ -78,7 +78,7 @@ static void send_result(ew__jr_call *entry, ew_str result) {
     ew__buf line;
     ew_err err = ew__jr_one_line(peer, result, &line, &result);
     if (entry->streams)
-        ew__rpc_put_frame(&message, entry->id, EW__RPC_STREAM_CLOSE, "{\"result\":", result, "}");
+        ew__rpc_put_close(&message, entry->id, false, result);
     else
         ew__rpc_put_result(&message, entry->id, 0, result);
     bool fits = ew__jr_fits(peer, message.len), place = ew__jr_has_place(peer, message.len);

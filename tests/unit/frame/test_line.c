@@ -216,7 +216,7 @@ static void test_frame_line__no_json(void **state) {
 
 static void test_frame_line__depth(void **state) {
     (void)state;
-    char text[3 * EW_JSON_DEPTH + 16], expected[3 * EW_JSON_DEPTH + 16];
+    char text[3 * EW_JSON_DEPTH + 16], expected[3 * EW_JSON_DEPTH + 32];
     for (size_t depth = EW_JSON_DEPTH - 1; depth <= EW_JSON_DEPTH + 1; depth++) {
         memset(text, '[', depth);
         memset(text + depth, ']', depth);

@@ -400,11 +400,11 @@ static void test_wire_rpc__put(void **state) {
     assert_string_equal(text_of(&out), RPC "'id':null,'error':{}}");
     ew__rpc_put_error(&out, id, EW_STR("{}"));
     assert_string_equal(text_of(&out), RPC "'id':'i','error':{}}");
-    ew__rpc_put_frame(&out, id, EW__RPC_STREAM_DATA, "", data, "");
+    ew__rpc_put_frame(&out, id, EW__RPC_STREAM_DATA, data);
     assert_string_equal(text_of(&out), RPC "'id':'i','stream':2,'data':[1]}");
-    ew__rpc_put_frame(&out, id, EW__RPC_STREAM_CLOSE, "", none, "");
+    ew__rpc_put_frame(&out, id, EW__RPC_STREAM_CLOSE, none);
     assert_string_equal(text_of(&out), RPC "'id':'i','stream':3}");
-    ew__rpc_put_frame(&out, id, EW__RPC_STREAM_CLOSE, "{\"result\":", data, "}");
+    ew__rpc_put_close(&out, id, false, data);
     assert_string_equal(text_of(&out), RPC "'id':'i','stream':3,'data':{'result':[1]}}");
 }
 
