@@ -40,6 +40,8 @@ enum flag {
     CUT = 32         /* the value was followed only because the end of its line had not come yet */
 };
 
+#define LONG ((size_t)32 * 1024) /* lines from here on are not followed before they may be whole */
+
 typedef enum verdict { GO_ON, WHOLE, WRONG } verdict;
 
 static void set_flag(ew__line *line, enum flag flag) { line->flags = (uint8_t)(line->flags | flag); }
@@ -247,11 +249,12 @@ static ew__line_event begin_value(ew__line *line, ew_str bytes, size_t at, ew_st
 
 /*
  * Whether the line that begins with a bracket at `at` ends with its partner. Then it is nearly always one value, and
- * who parses it will see. Over the limit it may still be several that are not.
+ * who parses it will see. Over the limit it may still be several that are not. There is no newline in the first `from`
+ * bytes of it.
  */
-static bool is_likely(const ew__line *line, ew_str bytes, size_t at, ew_str *ret_value, size_t *ret_used) {
+static bool is_likely(const ew__line *line, ew_str bytes, size_t at, size_t from, ew_str *ret_value, size_t *ret_used) {
     const char *p = bytes.ptr + at;
-    const char *newline = memchr(p, '\n', bytes.len - at);
+    const char *newline = memchr(p + from, '\n', bytes.len - at - from);
     if (newline == NULL) {
         return false;
     }
@@ -307,18 +310,38 @@ static ew__line_event begin_other(ew__line *line, ew_str bytes, size_t at, ew_st
     return begin_value(line, bytes, at, ret_value, ret_used);
 }
 
+/*
+ * Whether a long line that is not all there may hold a whole value at its end. If not, nothing is followed byte by byte
+ * yet: the rest comes in many reads, and seen as a whole it is likely one value. (A value that ends before that, with
+ * half of another behind it on the same line, waits for the other half, or for the end of the stream.)
+ */
+static bool may_be_whole(ew_str bytes) {
+    size_t end = bytes.len;
+    while (end > 0 && is_space(bytes.ptr[end - 1])) {
+        end--;
+    }
+    return end > 0 && (bytes.ptr[end - 1] == '}' || bytes.ptr[end - 1] == ']');
+}
+
 /* A message begins at `at`. */
 static ew__line_event begin(ew__line *line, ew_str bytes, size_t at, ew_str *ret_value, size_t *ret_used) {
     if (bytes.ptr[at] != '{' && bytes.ptr[at] != '[') {
         return begin_other(line, bytes, at, ret_value, ret_used);
     }
+    size_t from = line->scanned, n = bytes.len - at;
     line->framing = EW__FRAMING_LINES;
+    line->scanned = 0;
     clear_flag(line, STRICT);
-    if (!has_flag(line, MID_LINE) && is_likely(line, bytes, at, ret_value, ret_used)) {
+    if (!has_flag(line, MID_LINE) && is_likely(line, bytes, at, from, ret_value, ret_used)) {
         line->left = at;
         return EW__LINE_LIKELY;
     }
-    bool cut = !has_flag(line, MID_LINE) && memchr(bytes.ptr + at, '\n', bytes.len - at) == NULL;
+    bool cut = !has_flag(line, MID_LINE) && memchr(bytes.ptr + at + from, '\n', n - from) == NULL;
+    if (cut && n >= LONG && n <= line->max && !may_be_whole(bytes)) {
+        line->scanned = n;
+        *ret_used = at;
+        return EW__LINE_MORE;
+    }
     ew__line_event event = begin_value(line, bytes, at, ret_value, ret_used);
     if (cut) {
         set_flag(line, CUT);
@@ -332,7 +355,7 @@ static bool is_likely_now(ew__line *line, ew_str bytes, ew_str *ret_value, size_
         return false;
     }
     clear_flag(line, CUT);
-    if (!is_likely(line, bytes, 0, ret_value, ret_used)) {
+    if (!is_likely(line, bytes, 0, 0, ret_value, ret_used)) {
         return false;
     }
     clear_flag(line, MID_LINE);
