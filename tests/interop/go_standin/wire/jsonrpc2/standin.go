@@ -1,5 +1,5 @@
 // Package jsonrpc2 stands in for the codec of the same name in the module github.com/MoonshotAI/kimi-agent-sdk/go, where that module
-// cannot be fetched. It has the same surface and was written from the protocol document alone: a Go peer with goroutines that race as
+// cannot be fetched. Its names and signatures are that module's, its behaviour was written from the protocol document: a Go peer with goroutines that race as
 // the document says they do (a frame may leave before the message that opens its stream), not the real codec, and no proof about it.
 //
 // SPDX-License-Identifier: Apache-2.0
