@@ -144,11 +144,13 @@ ew_err ew__call_fault(ew_call *call, const ew_fault *fault) {
     return finish(call, &end);
 }
 
-/* A reader that cannot take the chunk loses its call; the callee is told to stop and still owes its end. */
-static ew_err lose_reader(ew_call *call, ew_err err) {
-    ew__end end =
-        make_fault(EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
-                   err == EW_ENOMEM ? EW_STR("out of memory") : EW_STR("the reader is too slow: its buffer is full"));
+/*
+ * A chunk that could not be taken leaves a hole: the call is over for its caller; the callee is told to stop and still
+ * owes its end.
+ */
+static ew_err lose_chunk(ew_call *call, ew_err err, ew_str too_much) {
+    ew__end end = make_fault(EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
+                             err == EW_ENOMEM ? EW_STR("out of memory") : too_much);
     tell_end(call, &end);
     ew__call_cancel(call, EW__CANCEL_GONE);
     return err;
@@ -167,7 +169,7 @@ ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
     if (err == EW_FULL)
         atomic_store(&call->full, true);
     else if (err < 0)
-        return lose_reader(call, err);
+        return lose_chunk(call, err, EW_STR("the reader is too slow: its buffer is full"));
     return err;
 }
 
@@ -239,6 +241,8 @@ ew_err ew__call_input(ew_call *call, ew_str chunk) {
     ew_err err = call->callee->input ? call->callee->input(call, chunk) : EW_OK;
     if (err == EW_FULL)
         call->input_full = true; /* only a queue says that: the call has not ended meanwhile */
+    else if (err < 0 && call->caller_open)
+        return lose_chunk(call, err, EW_STR("an input chunk is too large for this connection"));
     return err;
 }
 

@@ -58,7 +58,7 @@ typedef struct ew__caller_ops {
 /* The callee's end. On the home thread; none may block. Optional ones may be NULL. */
 struct ew__callee_ops {
     void (*open)(ew_call *call);                       /* owes the call one end */
-    ew_err (*input)(ew_call *call, ew_str chunk);      /* optional: EW_OK or EW_FULL (taken) */
+    ew_err (*input)(ew_call *call, ew_str chunk);      /* optional: as the caller's chunk */
     void (*input_end)(ew_call *call);                  /* optional */
     void (*cancel)(ew_call *call, ew__cancel_why why); /* optional: at most once */
     void (*room)(ew_call *call);                       /* optional: chunks may flow again */
@@ -138,7 +138,10 @@ void ew__call_cancel(ew_call *call, ew__cancel_why why);
 void ew__call_release(ew_call *call);
 /* There is room for chunks again (after chunk answered EW_FULL). */
 void ew__call_room(ew_call *call);
-/* One chunk of input, or its end. EW_OK, EW_FULL (taken, wait), EW_EENDED, EW_ENOMEM. */
+/*
+ * One chunk of input, or its end. EW_OK, EW_FULL (taken, wait), EW_EENDED; EW_ENOMEM, EW_ELIMIT: it is lost, and the
+ * caller has been told the end.
+ */
 ew_err ew__call_input(ew_call *call, ew_str chunk);
 void ew__call_input_end(ew_call *call);
 

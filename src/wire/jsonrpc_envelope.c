@@ -205,18 +205,21 @@ static void add(ew__rpc_out *out, ew_str piece) {
     out->len += piece.len;
 }
 
+/* Begins a message. */
 static void add_id(ew__rpc_out *out, ew_str id) {
+    out->n = 0;
+    out->len = 0;
     add(out, EW_STR("{\"jsonrpc\":\"2.0\",\"id\":"));
     add(out, id.len ? id : EW_STR("null"));
 }
 
 void ew__rpc_put_request(ew__rpc_out *out, ew_str id, ew_str method, int stream, ew_str params) {
-    out->n = 0;
-    out->len = 0;
     if (id.len) {
         add_id(out, id);
         add(out, EW_STR(",\"method\":"));
     } else {
+        out->n = 0;
+        out->len = 0;
         add(out, EW_STR("{\"jsonrpc\":\"2.0\",\"method\":"));
     }
     add(out, method);
@@ -230,8 +233,6 @@ void ew__rpc_put_request(ew__rpc_out *out, ew_str id, ew_str method, int stream,
 }
 
 void ew__rpc_put_result(ew__rpc_out *out, ew_str id, int stream, ew_str result) {
-    out->n = 0;
-    out->len = 0;
     add_id(out, id);
     add(out, stream ? EW_STR(",\"stream\":1,\"result\":") : EW_STR(",\"result\":"));
     add(out, result);
@@ -239,8 +240,6 @@ void ew__rpc_put_result(ew__rpc_out *out, ew_str id, int stream, ew_str result) 
 }
 
 void ew__rpc_put_error(ew__rpc_out *out, ew_str id, ew_str error) {
-    out->n = 0;
-    out->len = 0;
     add_id(out, id);
     add(out, EW_STR(",\"error\":"));
     add(out, error);
@@ -249,8 +248,6 @@ void ew__rpc_put_error(ew__rpc_out *out, ew_str id, ew_str error) {
 
 void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, ew_str data) {
     bool close = stream == EW__RPC_STREAM_CLOSE;
-    out->n = 0;
-    out->len = 0;
     add_id(out, id);
     if (data.len) {
         add(out, close ? EW_STR(",\"stream\":3,\"data\":") : EW_STR(",\"stream\":2,\"data\":"));
@@ -262,8 +259,6 @@ void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, ew_str data) {
 }
 
 void ew__rpc_put_close(ew__rpc_out *out, ew_str id, bool error, ew_str value) {
-    out->n = 0;
-    out->len = 0;
     add_id(out, id);
     add(out, error ? EW_STR(",\"stream\":3,\"data\":{\"error\":") : EW_STR(",\"stream\":3,\"data\":{\"result\":"));
     add(out, value);

@@ -180,6 +180,22 @@ static void input_stream(rig *r, const contract_wire *w) {
     must_succeed(r, rc, "{\"sum\":10,\"n\":4}");
 }
 
+/* A chunk that does not fit is a hole in the input: the call must not go on as if nothing had been said. */
+static void input_too_large(rig *r, const contract_wire *w) {
+    (void)w;
+    size_t size = (size_t)r->limits.frame_bytes + 1;
+    char *text = malloc(size);
+    assert_non_null(text);
+    memset(text, '1', size);
+    rig_call *rc = rig_open(rig_connect(r), &(rig_request){.key = "/test/sum", .input_stream = true});
+    rig_run(r);
+    (void)rig_call_send(rc, ew__str(text, size));
+    rig_run(r);
+    must_fail(r, rc, EW_STATUS_RESOURCE_EXHAUSTED);
+    MUST(r->side[RIG_SERVER].home.live_calls == 0);
+    free(text);
+}
+
 static void input_none(rig *r, const contract_wire *w) {
     (void)w;
     rig_call *rc = rig_open(rig_connect(r), &(rig_request){.key = "/test/sum", .input_stream = true});
@@ -357,6 +373,7 @@ const scenario scenarios_plain[] = {
     {.name = "stream_slowly", .needs = EW__CAN_CHUNKS, .run = stream_slowly},
     {.name = "stream_unwanted", .run = stream_unwanted},
     {.name = "input_stream", .needs = EW__CAN_INPUT, .run = input_stream},
+    {.name = "input_too_large", .needs = EW__CAN_INPUT, .run = input_too_large, .limits = small_frames, .large = true},
     {.name = "input_none", .needs = EW__CAN_INPUT, .run = input_none},
     {.name = "input_and_chunks", .needs = EW__CAN_INPUT | EW__CAN_CHUNKS, .run = input_and_chunks},
     {.name = "input_backpressure", .needs = EW__CAN_INPUT, .run = input_backpressure, .large = true},

@@ -86,9 +86,14 @@ static void on_open(ew_call *call) { (void)call; /* calls reach a wire opened (w
 
 static ew_err on_input(ew_call *call, ew_str chunk) {
     ew__jr_call *entry = call->callee_ud;
-    if (entry->phase != EW__JR_ASKING)
-        return ew__jr_send_chunk(entry, chunk);
-    ew_err err = ew__jr_row_add(call->home->env, &entry->left.held, chunk, false);
+    ew__jr_row *held = &entry->left.held;
+    if (entry->phase != EW__JR_ASKING) {
+        ew_err err = entry->peer->closed ? EW_FULL : ew__jr_send_chunk(entry, chunk);
+        return entry->peer->closed ? EW_FULL : err; /* the end of the connection is the call's, and follows */
+    }
+    if (held->bytes + chunk.len > call->home->limits->out_max_bytes)
+        return EW_ELIMIT;
+    ew_err err = ew__jr_row_add(call->home->env, held, chunk, false);
     return err == EW_OK ? EW_FULL : err;
 }
 

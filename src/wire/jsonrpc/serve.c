@@ -372,8 +372,6 @@ static void on_input(ew__jr_call *entry, ew_str json) {
     ew_err err = ew__call_input(call, json);
     if (call->caller_open && err == EW_FULL)
         ew__jr_block(entry);
-    else if (call->caller_open && err == EW_ENOMEM) /* a callee that has lost a piece cannot answer well */
-        ew__jr_give_up(entry, 0, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
     ew_call_unref(call);
 }
 

@@ -142,23 +142,12 @@ static ew_err on_open(ew__mem_peer *peer, const ew__mem_frame *frame) {
     return EW_OK;
 }
 
-/* A callee that has lost a piece of its input cannot answer well: its call ends here. */
-static void lose_input(ew__mem_call *entry) {
-    ew__mem_peer *peer = entry->peer;
-    refuse(peer, entry->id, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
-    ew__mem_remove(entry);
-    ew__call_release(entry->call);
-    ew__mem_check_drained(peer);
-}
-
 static void on_chunk_in(ew__mem_call *entry, ew_str json) {
     ew_call *call =
         ew_call_ref(entry->call); /* the handler may end the call while it takes the chunk, and entry with it */
     ew_err err = ew__call_input(call, json);
     bool lives = call->caller_open;
-    if (lives && err == EW_ENOMEM)
-        lose_input(entry);
-    else if (lives && err == EW_OK)
+    if (lives && err == EW_OK)
         ew__mem_took(entry, json.len, false);
     else if (lives && err == EW_FULL)
         entry->owed += json.len; /* given back by on_input_room */
