@@ -74,20 +74,22 @@ func main() {
 		fmt.Fprintln(os.Stderr, "both:", err)
 		os.Exit(1)
 	}
-	go server.ServeCodec(codec)
+	left := make(chan struct{})
+	go func() { server.ServeCodec(codec); close(left) }()
 	client := rpc.NewClientWithCodec(codec)
 	var checks peer.Checks
 	checks.Check(fmt.Sprint(rounds, " calls while it is called"), func() error { return call(client) })
 	checks.Check("the other side is done", func() error {
 		select {
 		case <-finished:
-			if n := served.Load(); n < rounds { // one more keeps the other side here until we are done
-				return fmt.Errorf("served %d of %d", n, rounds)
-			}
-			return nil
+			return peer.Want("served", served.Load(), rounds)
 		case <-time.After(peer.Limit):
 			return fmt.Errorf("not after %v; served %d", peer.Limit, served.Load())
 		}
 	})
+	select { // the answer to bye must reach the other side: it leaves first
+	case <-left:
+	case <-time.After(peer.Limit):
+	}
 	checks.Finish("go both")
 }
