@@ -37,6 +37,14 @@ typedef struct ew_app_options {
     uint64_t drain_ms;      /* how long ew_app_stop lets running calls finish; 0: 10 s */
     const char *const *allow_hosts; /* further Host names accepted on HTTP, NULL-ended; copied */
     bool allow_remote;              /* let listeners bind other addresses than loopback ones */
+    const char *runtime_id;         /* what managers know this program by; copied. NULL: the process id */
+    /*
+     * Spans of all calls are sent to this Genkit telemetry server, "http://HOST:PORT[/BASE]"; copied. NULL: none, unless
+     * a reflection manager names one on this machine. It never delays a call: what the server does not take in time is
+     * dropped and counted (/metrics).
+     */
+    const char *telemetry;
+    bool telemetry_realtime; /* tell the telemetry server of starts too, not only of ends */
 } ew_app_options;
 
 /*
@@ -71,8 +79,16 @@ EW_API ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler,
 EW_API ew_err ew_app_listen(ew_app *app, const char *address);
 
 /*
- * Binds all listeners (127.0.0.1:3400 if none was added) and starts the loops. EW_OK, EW_EADDRINUSE, EW_EACCESS,
- * EW_EIO, EW_ENOMEM; on failure nothing runs.
+ * Adds a manager to be dialled, such as the Genkit CLI: "ws://HOST:PORT[/PATH][?QUERY]" (http:// is another spelling of
+ * ws://). It is dialled for ever: a manager that is away, or goes, is tried again after 0.5 s, doubling to 5 s. An app
+ * that has managers and no listener opens no port. Before the start; at most 32. EW_OK; EW_EINVAL: not such a URL;
+ * EW_EUNSUPPORTED: wss:// and https://, this build has no TLS; EW_ELIMIT; EW_ENOMEM. ew_app_error tells more.
+ */
+EW_API ew_err ew_app_connect(ew_app *app, const char *url);
+
+/*
+ * Binds all listeners (127.0.0.1:3400 if there is neither a listener nor a manager to be dialled) and starts the loops.
+ * EW_OK, EW_EADDRINUSE, EW_EACCESS, EW_EIO, EW_ENOMEM; on failure nothing runs.
  */
 EW_API ew_err ew_app_start(ew_app *app);
 
@@ -105,10 +121,11 @@ EW_API ew_err ew_app_wait(ew_app *app);
 EW_API const char *ew_app_error(const ew_app *app);
 
 /*
- * The whole main function of a program: reads the usual options (--listen, --threads, --drain, --allow-host,
- * --allow-remote, --log-level, --help, --version), starts, prints where it listens, handles SIGINT and SIGTERM
- * (drain; the second one ends at once), waits, frees the app. The result is the exit code. This is the one function
- * of the library that prints and touches signals.
+ * The whole main function of a program: reads the usual options (--listen, --connect, --threads, --drain, --help and
+ * so on) and the environment that the Genkit CLI gives to the programs it starts (GENKIT_REFLECTION_V2_SERVER is a
+ * manager to be dialled), starts, prints where it listens, handles SIGINT and SIGTERM (drain; the second one ends at
+ * once), waits, frees the app. The result is the exit code. This is the one function of the library that prints,
+ * touches signals and looks at the environment.
  */
 EW_API int ew_app_main(ew_app *app, int argc, char **argv);
 

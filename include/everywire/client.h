@@ -6,6 +6,8 @@
  *
  * Targets: "http://HOST:PORT[/BASE]"; "jsonrpc://HOST:PORT", "jsonrpc+unix:PATH", "jsonrpc+stdio:" (a program that the
  * client starts, see `command`). "?framing=lsp" behind a jsonrpc target: write Content-Length headers instead of lines.
+ * "reflection://HOST:PORT": the client is a manager that Genkit runtimes dial (port 0 picks a free one, see
+ * ew_client_port); calls wait until one has connected, and reach the one that has the action.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -34,7 +36,8 @@ typedef struct ew_client_options {
     struct uv_loop_s *loop; /* run on this libuv loop of the host, on its thread, instead of an own thread; borrowed */
     /*
      * For "jsonrpc+stdio:": the program and its arguments, NULL-ended; copied; no shell. It is started with the first
-     * call, its standard error goes to the env's log, and it ends with the client.
+     * call, its standard error goes to the env's log, and it ends with the client. For "reflection:" it is optional: a
+     * program that is told by GENKIT_REFLECTION_V2_SERVER to dial this client; its standard output goes to the log too.
      */
     const char *const *command;
     /*
@@ -42,6 +45,8 @@ typedef struct ew_client_options {
      * The app must outlive the client; it need not be started.
      */
     struct ew_app *actions;
+    const char *telemetry; /* reflection: the telemetry server that runtimes are told of, "http://HOST:PORT"; copied */
+    bool allow_remote;     /* reflection: let the target be another address than a loopback one */
 } ew_client_options;
 
 /* Whose fault an ending is. */
@@ -65,11 +70,16 @@ typedef struct ew_end {
 
 /* What to call and how. Slices are copied. */
 typedef struct ew_request_options {
-    ew_str action;       /* key "/flow/greet" or name "greet" */
-    ew_str input;        /* JSON text; empty: none */
-    ew_str context;      /* JSON text; empty: none */
-    ew_str labels;       /* JSON object; empty: none */
-    ew_str traceparent;  /* W3C trace context to continue; empty: a new trace */
+    ew_str action;      /* key "/flow/greet" or name "greet"; reflection: also "RUNTIME:KEY" (its id or name) */
+    ew_str input;       /* JSON text; empty: none */
+    ew_str context;     /* JSON text; empty: none */
+    ew_str labels;      /* JSON object; empty: none */
+    ew_str traceparent; /* W3C trace context to continue; empty: a new trace */
+    /*
+     * The call that this one is made for: its trace goes on, its span is the parent. Borrowed while the request is
+     * started. traceparent wins if both are given; ew_call_back takes the call it goes back on if neither is.
+     */
+    const ew_call *parent;
     uint64_t timeout_ms; /* our deadline, sent along where the wire can; 0: none */
     bool stream;         /* ask for chunks */
     bool input_stream;   /* ew_request_send and ew_request_send_end follow */
@@ -86,12 +96,18 @@ typedef struct ew_request_options {
 } ew_request_options;
 
 /*
- * A client for a target. options may be NULL. Nothing is connected yet. EW_OK; EW_EINVAL: not a target,
- * EW_EUNSUPPORTED: no such wire in this build (ret_problem, if not NULL, gets a constant line for people); EW_ENOMEM;
- * EW_EIO.
+ * A client for a target. options may be NULL. Nothing is connected yet; reflection: it listens. EW_OK; EW_EINVAL: not a
+ * target, EW_EUNSUPPORTED: no such wire in this build, EW_EADDRINUSE, EW_EACCESS: it cannot listen there, or may not
+ * (ret_problem, if not NULL, gets a constant line for people); EW_ENOMEM; EW_EIO.
  */
 EW_API ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
                             const char **ret_problem);
+
+/* The port that a "reflection:" client listens on; 0 for other targets. Any thread. */
+EW_API int ew_client_port(const ew_client *client);
+
+/* How many runtimes are connected to a "reflection:" client now; 0 for other targets. Any thread. */
+EW_API unsigned ew_client_runtimes(const ew_client *client);
 
 /* Cancels what runs, closes everything, frees. NULL is fine. Not from a callback. Returns NULL. */
 EW_API ew_client *ew_client_free(ew_client *client);

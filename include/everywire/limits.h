@@ -40,7 +40,10 @@ extern "C" {
     X(worker_threads, 8, "threads for handlers that may block")                                                        \
     X(worker_queue, 1024, "calls waiting for such a thread; RESOURCE_EXHAUSTED beyond")                                \
     X(client_connections, 64, "connections of one client to its target; calls wait beyond")                            \
-    X(client_queue, 1024, "calls of one client waiting for a connection; RESOURCE_EXHAUSTED beyond")
+    X(client_queue, 1024, "calls of one client waiting for a connection; RESOURCE_EXHAUSTED beyond")                   \
+    X(runtime_wait_ms, 30 * 1000, "milliseconds a call waits for a runtime to connect; UNAVAILABLE beyond")            \
+    X(trace_queue_items, 4096, "starts and ends of spans waiting on a loop to be sent; dropped and counted beyond")    \
+    X(trace_queue_bytes, 4 * 1024 * 1024, "bytes of them; dropped and counted beyond")
 
 /* Zero in a member means its default. */
 typedef struct ew_limits {

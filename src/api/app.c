@@ -24,6 +24,21 @@ static char *copy_text(const ew_env *env, const char *text) {
     return copy ? memcpy(copy, text, n) : NULL;
 }
 
+static void free_text(const ew_env *env, char *text) {
+    if (text)
+        ew__free(env, text, strlen(text) + 1);
+}
+
+/* NULL and "" are none. On failure the old one stays. */
+static ew_err replace_text(const ew_env *env, char **text, const char *with) {
+    char *copy = with && *with ? copy_text(env, with) : NULL;
+    if (with && *with && !copy)
+        return EW_ENOMEM;
+    free_text(env, *text);
+    *text = copy;
+    return EW_OK;
+}
+
 static void free_hosts(const ew_env *env, char **hosts, size_t n) {
     for (size_t i = 0; hosts && i < n && hosts[i]; i++)
         ew__free(env, hosts[i], strlen(hosts[i]) + 1);
@@ -62,7 +77,12 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
     app->host = options->loop;
     app->drain_ms = options->drain_ms ? options->drain_ms : 10000;
     app->allow_remote = options->allow_remote;
+    ew__app_telemetry_configure(app, options->telemetry, options->telemetry_realtime);
     ew_err err = copy_hosts(app, options->allow_hosts);
+    if (err == EW_OK)
+        err = replace_text(app->env, &app->runtime_id, options->runtime_id);
+    if (err == EW_OK)
+        err = replace_text(app->env, &app->telemetry_url, options->telemetry);
     if (options->env)
         app->env = options->env;
     return err;
@@ -72,9 +92,12 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
 
 static void destroy(ew_app *app) {
     free_hosts(app->env, app->allow_hosts, app->n_allow_hosts);
-    if (app->name)
-        ew__free(app->env, app->name, strlen(app->name) + 1);
+    ew__app_connects_free(app);
+    free_text(app->env, app->runtime_id);
+    free_text(app->env, app->telemetry_url);
+    free_text(app->env, app->name);
     ew__registry_done(&app->registry);
+    ew__remotes_done(&app->remotes);
     pthread_cond_destroy(&app->changed);
     pthread_mutex_destroy(&app->lock);
     ew__free(app->env, app, sizeof *app);
@@ -92,6 +115,7 @@ ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
     }
     pthread_mutex_init(&app->lock, NULL);
     pthread_cond_init(&app->changed, NULL);
+    ew__remotes_init(&app->remotes, app);
     app->name = copy_text(env, name ? name : "everywire");
     if (!app->name || ew__app_configure(app, options) != EW_OK) {
         destroy(app);
@@ -119,9 +143,10 @@ static void refresh_loop(ew__task *task) {
     ew__app_loop *loop = ew__container_of(task, ew__app_loop, refresh_task);
     atomic_store(&loop->refresh_sent, false); /* first: an action added from now on posts again */
     ew__server_refresh(&loop->server);
+    ew__app_connects_refresh(loop);
 }
 
-static void refresh_all(ew_app *app) {
+void ew__app_refresh(ew_app *app) {
     for (size_t i = 0; i < app->n_loops; i++) {
         ew__app_loop *loop = &app->loops[i];
         if (atomic_exchange(&loop->refresh_sent, true))
@@ -151,7 +176,7 @@ ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler, void *
     bool running = app->started && !app->stopped;
     pthread_mutex_unlock(&app->lock);
     if (running)
-        refresh_all(app);
+        ew__app_refresh(app);
     return EW_OK;
 }
 

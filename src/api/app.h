@@ -4,6 +4,9 @@
 #ifndef EW_API_APP_H
 #define EW_API_APP_H
 
+#include "api/app_connect.h"
+#include "api/app_telemetry.h"
+#include "api/remote.h"
 #include "endpoint/server.h"
 #include "handler/workers.h"
 #include "observe/metrics.h"
@@ -18,9 +21,12 @@ typedef struct ew__app_loop {
     ew__loop loop;
     ew__server server;
     ew__metrics metrics;
+    ew__app_tracing tracing;
     pthread_t thread;
     bool has_thread;
-    bool abandoned;  /* a handler did not end: this memory is never freed, because its answer may still come */
+    bool abandoned; /* a handler did not end: this memory is never freed, because its answer may still come */
+    bool closing;
+    size_t n_open;   /* of the server and the connectors, once they are being closed */
     ew__timer grace; /* for handlers that do not end when their call is cut off */
     ew__task drain_task, close_task, refresh_task;
     atomic_bool drain_sent, close_sent, refresh_sent;
@@ -40,14 +46,20 @@ struct ew_app {
     char **allow_hosts; /* NULL-ended; the array and its strings are ours */
     size_t n_allow_hosts;
     bool allow_remote;
+    char *runtime_id;    /* NULL: the process id */
+    char *telemetry_url; /* NULL: none of the program's own */
     char *name;
     ew__registry registry;
+    ew__remotes remotes;
     ew__workers *workers;
     ew__app_listener listeners[EW__LISTENERS_MAX];
     size_t n_listeners;
+    ew__app_connect *connects[EW__CONNECTS_MAX];
+    size_t n_connects;
     ew__app_loop *loops;
     size_t n_loops;
     struct ew__scrape scrape;
+    ew__app_telemetry telemetry;
     atomic_uint live_calls, connections;
     atomic_bool draining;
     bool only_stdio;       /* it serves nobody but who started it: ends with standard input */
@@ -65,6 +77,9 @@ struct ew_app {
  * (it runs), EW_ENOMEM.
  */
 ew_err ew__app_configure(ew_app *app, const ew_app_options *options);
+
+/* The list of actions has changed: all loops use the new version. Any thread, while the app runs. */
+void ew__app_refresh(ew_app *app);
 
 /* Stops without waiting for calls, and frees what runs. false: a handler did not end, the app must stay in memory. */
 bool ew__app_end(ew_app *app);

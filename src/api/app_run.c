@@ -30,11 +30,16 @@ static void on_uv_closed(ew__loop *uv, void *ud) {
         loop_ended(loop);
 }
 
-static void end_loop(ew__app_loop *loop) {
-    ew__timer_stop(&loop->loop.home.timers, &loop->grace);
+static void close_loop_handles(ew__app_loop *loop) {
     if (loop == loop->app->loops) /* it lives on the first loop */
         ew__timer_stop(&loop->loop.home.timers, &loop->app->drain_timer);
     ew__loop_close(&loop->loop, on_uv_closed, loop);
+}
+
+/* The last spans leave before the loop does. */
+static void end_loop(ew__app_loop *loop) {
+    ew__timer_stop(&loop->loop.home.timers, &loop->grace);
+    ew__app_telemetry_close(loop, close_loop_handles);
 }
 
 /* A handler did not end. The thread stops; what its answer would touch stays in memory. */
@@ -50,20 +55,29 @@ static void on_grace_over(ew__timer *timer, uint64_t now) {
         uv_stop(loop->loop.uv);
 }
 
-static void on_server_closed(ew__server *server) {
-    ew__app_loop *loop = server->ud;
+/* One of its parts has closed. */
+static void on_part_closed(ew__app_loop *loop) {
     ew__home *home = &loop->loop.home;
+    if (--loop->n_open > 0)
+        return;
     if (home->live_calls == 0)
         end_loop(loop);
     else if (ew__timer_set(&home->timers, &loop->grace, home->now + EW__MS(GRACE_MS), on_grace_over) != EW_OK)
         on_grace_over(&loop->grace, home->now);
 }
 
+static void on_server_closed(ew__server *server) { on_part_closed(server->ud); }
+
 /* ---- draining ---- */
 
 static void close_loop(ew__task *task) {
     ew__app_loop *loop = ew__container_of(task, ew__app_loop, close_task);
-    ew__server_close(&loop->server, atomic_load(&loop->app->cut), on_server_closed);
+    bool now = atomic_load(&loop->app->cut);
+    if (!loop->closing)
+        loop->n_open = 1 + ew__app_connects_count(loop);
+    loop->closing = true;
+    ew__app_connects_close(loop, now, on_part_closed);
+    ew__server_close(&loop->server, now, on_server_closed);
 }
 
 /* A letter can be under way only once: a second close (now with `cut`) waits for the first to arrive. */
@@ -107,6 +121,7 @@ static void drain_loop(ew__task *task) {
     ew_app *app = loop->app;
     ew__home *home = &loop->loop.home;
     ew__server_drain(&loop->server);
+    ew__app_connects_drain(loop);
     if (atomic_load(&app->live_calls) == 0)
         close_all(app);
     else if (loop == app->loops &&
@@ -155,13 +170,17 @@ static ew_err write_metrics(struct ew__scrape *scrape, ew__buf *out) {
         extra.bytes_out += atomic_load(&traffic->bytes_out);
         extra.events_dropped += atomic_load(&app->loops[i].loop.home.dropped);
     }
+    ew__app_connects_measure(app, &extra);
+    ew__app_telemetry_count(app, &extra.spans_exported, &extra.spans_dropped);
     return ew__metrics_write(out, sets, app->n_loops, &extra);
 }
 
 /* ---- starting ---- */
 
 static void loop_done(ew__app_loop *loop) {
+    ew__app_connects_done(loop);
     ew__server_done(&loop->server);
+    ew__app_telemetry_done(loop);
     ew__metrics_done(&loop->metrics);
     ew__loop_done(&loop->loop);
 }
@@ -181,8 +200,16 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
     loop->loop.home.observer = &loop->metrics.observer;
     loop->loop.home.live_all = &app->live_calls;
     loop->loop.home.on_idle = on_calls_idle;
-    err = ew__server_init(&loop->server, &loop->loop, &app->registry, app->n_listeners, &app->connections);
-    loop->server.ud = loop;
+    err = ew__app_telemetry_init(loop);
+    if (err == EW_OK) {
+        size_t doors = app->n_listeners ? app->n_listeners : 1; /* an app that only dials has none */
+        err = ew__server_init(&loop->server, &loop->loop, &app->registry, doors, &app->connections);
+        loop->server.ud = loop;
+        loop->server.on_runtime = ew__remote_changed;
+        loop->server.on_runtime_gone = ew__remote_gone;
+        if (err != EW_OK)
+            ew__app_telemetry_done(loop);
+    }
     if (err != EW_OK) {
         ew__loop_close(&loop->loop, NULL, NULL);
         turn_until_closed(loop);
@@ -205,12 +232,19 @@ static void on_stdio_end(ew__server *server) {
 
 static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
     ew__site site = {.allow_hosts = (const char *const *)app->allow_hosts, .scrape = &app->scrape};
+    site.telemetry = ew_str_from(app->telemetry_url ? app->telemetry_url : ""); /* runtimes that dial us are told */
+    const ew__wire *wire = listener->wire, *reflection = ew__wire_by_name(EW_STR("reflection"));
+    if (!wire || wire == reflection)
+        site.upgrade = reflection;
+    if (wire && wire == reflection) { /* its WebSockets begin as HTTP, and nothing else is welcome */
+        site.only_upgrade = true;
+        wire = ew__wire_by_name(EW_STR("http"));
+    }
     bool stdio = listener->address.kind == EW__ADDR_STDIO;
-    ew_err err =
-        stdio ? ew__server_stdio(&app->loops[0].server, listener->wire, &site) : ew__address_probe(&listener->address);
+    ew_err err = stdio ? ew__server_stdio(&app->loops[0].server, wire, &site) : ew__address_probe(&listener->address);
     app->loops[0].server.on_stdio_end = on_stdio_end;
     for (size_t i = 0; i < app->n_loops && err == EW_OK && !stdio; i++)
-        err = ew__server_listen(&app->loops[i].server, &listener->address, listener->wire, &site);
+        err = ew__server_listen(&app->loops[i].server, &listener->address, wire, &site);
     if (err != EW_OK)
         fail_start(app, listener, err);
     return err;
@@ -238,6 +272,7 @@ static void undo_start(ew_app *app, size_t n) {
     for (size_t i = 0; i < n; i++) {
         ew__app_loop *loop = &app->loops[i];
         ew__loop_adopt_thread(&loop->loop);
+        ew__app_connects_done(loop); /* first: a turn would dial */
         ew__server_close(&loop->server, true, nothing);
         turn_until_closed(loop);
         loop_done(loop);
@@ -299,19 +334,22 @@ static ew_err start_loops(ew_app *app) {
 ew_err ew_app_start(ew_app *app) {
     if (app->started)
         return EW_EINVAL;
-    if (app->n_listeners == 0) {
+    if (app->n_listeners == 0 && app->n_connects == 0) {
         ew_err err = ew_app_listen(app, DEFAULT_LISTENER);
         if (err != EW_OK)
             return err;
     }
     size_t made = 0;
     app->scrape.write = write_metrics;
-    app->only_stdio = app->n_listeners == 1 && app->listeners[0].address.kind == EW__ADDR_STDIO;
-    if (app->only_stdio && app->threads == 0)
+    bool stdio = app->n_listeners == 1 && app->listeners[0].address.kind == EW__ADDR_STDIO;
+    app->only_stdio = stdio && app->n_connects == 0;
+    if ((stdio || app->n_listeners == 0) && app->threads == 0)
         app->threads = 1; /* one connection lives on one loop */
     ew_err err = make_loops(app, &made);
     for (size_t i = 0; i < app->n_listeners && err == EW_OK; i++)
         err = bind_listener(app, &app->listeners[i]);
+    if (err == EW_OK)
+        err = ew__app_connects_start(app);
     if (err != EW_OK) {
         if (!app->error[0])
             (void)snprintf(app->error, sizeof app->error, "cannot start: %s", ew_err_text(err));

@@ -5,6 +5,9 @@
 #include "api/app.h"
 #include "api/client.h"
 #include "base/thread.h"
+#include <stdio.h>
+
+#define TELEMETRY_VAR "GENKIT_TELEMETRY_SERVER="
 
 static void *thread_main(void *arg) {
     ew_client *client = arg;
@@ -22,6 +25,7 @@ static void free_client(ew_client *client) {
     for (size_t i = 0; client->command && client->command[i]; i++)
         ew__free(client->env, client->command[i], strlen(client->command[i]) + 1);
     ew__free(client->env, client->command, client->command_size);
+    ew__free(client->env, client->telemetry, client->telemetry_size);
     if (client->actions)
         ew__actions_unref(client->actions);
     ew__free(client->env, client, sizeof *client);
@@ -33,8 +37,14 @@ static void discard(ew_client *client) {
     free_client(client);
 }
 
-static void close_and_discard(ew_client *client) {
+static void on_pool_closed(ew__pool *pool) {
+    ew_client *client = pool->ud;
     ew__loop_close(&client->loop, on_loop_closed, client);
+}
+
+/* Nobody runs the loop yet. */
+static void close_and_discard(ew_client *client) {
+    ew__pool_close(&client->pool, on_pool_closed);
     while (!client->loop_closed)
         (void)uv_run(client->loop.uv, UV_RUN_NOWAIT);
     discard(client);
@@ -58,13 +68,27 @@ static ew_err copy_command(ew_client *client, const char *const *command) {
     return EW_OK;
 }
 
+static ew_err copy_telemetry(ew_client *client, const char *url) {
+    client->telemetry_size = sizeof TELEMETRY_VAR + strlen(url);
+    client->telemetry = ew__alloc(client->env, client->telemetry_size);
+    if (!client->telemetry)
+        return EW_ENOMEM;
+    (void)snprintf(client->telemetry, client->telemetry_size, "%s%s", TELEMETRY_VAR, url);
+    return EW_OK;
+}
+
 /* The target and what it needs. */
 static ew_err configure(ew_client *client, const char *target, const ew_client_options *options,
                         const char **ret_problem) {
     const char *problem = NULL;
     bool command = options && options->command && options->command[0];
     ew_err err = ew__target_parse(target, &client->target, &problem);
-    if (err == EW_OK && command != (client->target.kind == EW__WHERE_CHILD)) {
+    if (err == EW_OK && client->target.kind == EW__WHERE_LISTEN) {
+        if (!client->target.address.loopback && !(options && options->allow_remote)) {
+            err = EW_EACCESS;
+            problem = "that address can be reached from other machines; allow_remote permits it";
+        }
+    } else if (err == EW_OK && command != (client->target.kind == EW__WHERE_CHILD)) {
         err = EW_EINVAL;
         problem = command ? "this target is reached, not started: it takes no command"
                           : "jsonrpc+stdio: wants the command that is the peer";
@@ -73,6 +97,8 @@ static ew_err configure(ew_client *client, const char *target, const ew_client_o
         *ret_problem = problem;
     if (err == EW_OK && command)
         err = copy_command(client, options->command);
+    if (err == EW_OK && options && options->telemetry)
+        err = copy_telemetry(client, options->telemetry);
     if (err == EW_OK && options && options->actions)
         client->actions = ew__registry_get(&options->actions->registry);
     return err;
@@ -84,14 +110,60 @@ static void init_pool(ew_client *client) {
                      .actions = client->actions,
                      .authority = ew_str_from(target->authority),
                      .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
-                     .framing = target->framing};
+                     .framing = target->framing,
+                     .allow_hosts = client->own_hosts,
+                     .telemetry = ew_str_from(client->telemetry ? client->telemetry + strlen(TELEMETRY_VAR) : "")};
     ew__where where = {.kind = target->kind,
                        .host = target->host,
                        .port = target->port,
                        .path = target->path,
-                       .argv = (const char *const *)client->command};
+                       .argv = (const char *const *)client->command,
+                       .vars = target->kind == EW__WHERE_LISTEN ? client->vars : NULL};
     ew__pool_init(&client->pool, &client->loop, target->wire, &site, &where);
     client->pool.ud = client;
+}
+
+/* What tells a program of Genkit to dial us. A wildcard is no address that could be dialled. */
+static void set_vars(ew_client *client) {
+    const ew__address *address = &client->target.address;
+    const char *text = address->text;
+    size_t n = 0;
+    if (strncmp(text, "0.0.0.0:", 8) == 0 || strncmp(text, "[::]:", 5) == 0)
+        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=ws://%s:%u",
+                       text[0] == '[' ? "[::1]" : "127.0.0.1", address->port);
+    else
+        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=ws://%s", text);
+    client->vars[n++] = client->server_var;
+    client->vars[n++] = "GENKIT_ENV=dev";
+    if (client->telemetry) {
+        client->vars[n++] = client->telemetry;
+        client->vars[n++] = "GENKIT_ENABLE_REALTIME_TELEMETRY=true";
+    }
+}
+
+static const char *listen_problem(ew_err err) {
+    return err == EW_EADDRINUSE ? "cannot listen there: the address is in use; is another manager running?"
+           : err == EW_EACCESS  ? "cannot listen there: permission denied"
+                                : "cannot listen there";
+}
+
+/* A target that is listened for has no other beginning. */
+static ew_err begin_to_listen(ew_client *client, const char **ret_problem) {
+    ew__target *target = &client->target;
+    if (target->kind != EW__WHERE_LISTEN)
+        return EW_OK;
+    if (!target->address.loopback) { /* of the others, HTTP knows the names itself */
+        size_t n = strcspn(target->address.text + 1, "]:") + 1;
+        bool v6 = target->address.text[0] == '[';
+        (void)snprintf(target->host, sizeof target->host, "%.*s",
+                       (int)(v6 ? strcspn(target->address.text, "]") + 1 : n), target->address.text);
+        client->own_hosts[0] = target->host;
+    }
+    ew_err err = ew__pool_listen(&client->pool, &target->address, ew__wire_by_name(EW_STR("http")));
+    set_vars(client);
+    if (err != EW_OK && ret_problem)
+        *ret_problem = listen_problem(err);
+    return err;
 }
 
 ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
@@ -113,19 +185,17 @@ ew_err ew_client_new(const char *target, const ew_client_options *options, ew_cl
         return err;
     }
     init_pool(client);
-    if (client->host) {
+    err = begin_to_listen(client, ret_problem);
+    if (err == EW_OK && client->host)
         ew__loop_adopt_thread(&client->loop);
-    } else if (!ew__thread_start(&client->thread, thread_main, client)) {
+    else if (err == EW_OK && !ew__thread_start(&client->thread, thread_main, client))
+        err = EW_EIO;
+    if (err != EW_OK) {
         close_and_discard(client);
-        return EW_EIO;
+        return err;
     }
     *ret_client = client;
     return EW_OK;
-}
-
-static void on_pool_closed(ew__pool *pool) {
-    ew_client *client = pool->ud;
-    ew__loop_close(&client->loop, on_loop_closed, client);
 }
 
 static void close_task(ew__task *task) {
@@ -148,3 +218,9 @@ ew_client *ew_client_free(ew_client *client) {
     discard(client);
     return NULL;
 }
+
+int ew_client_port(const ew_client *client) {
+    return client->target.kind == EW__WHERE_LISTEN ? client->target.address.port : 0;
+}
+
+unsigned ew_client_runtimes(const ew_client *client) { return ew__pool_runtimes(&client->pool); }

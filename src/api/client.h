@@ -14,7 +14,12 @@ struct ew_client {
     ew__target target;
     char **command; /* NULL-ended; the array and its strings are ours */
     size_t command_size;
-    ew__actions *actions; /* what the peer may call; a reference, or NULL */
+    char *telemetry; /* "GENKIT_TELEMETRY_SERVER=URL", or NULL */
+    size_t telemetry_size;
+    char server_var[192];     /* "GENKIT_REFLECTION_V2_SERVER=ws://127.0.0.1:3200" */
+    const char *vars[5];      /* what the command's environment has beside what it inherits */
+    const char *own_hosts[2]; /* the names by which we may be asked for */
+    ew__actions *actions;     /* what the peer may call; a reference, or NULL */
     ew__loop loop;
     ew__pool pool;
     pthread_t thread;
@@ -32,14 +37,21 @@ struct ew_request {
     atomic_uint refs; /* the client's until the end, the user's until ew_request_free */
     ew__home *home;   /* while it has not ended */
     const ew_limits *limits;
-    ew_client *client; /* NULL when it goes back */
-    ew_call *origin;   /* the call it goes back on, a reference; else NULL */
-    ew_call *call;     /* loop thread; NULL before it is opened and after its end */
+    ew_client *client;         /* NULL when it goes back */
+    ew_call *origin;           /* the call it goes back on, a reference; else NULL */
+    const ew__callee_ops *way; /* how it is opened, when it is not a client that does */
+    void *way_ud;
+    ew_err (*take_chunk)(ew_request *request, ew_str chunk); /* in place of on_chunk: may answer EW_FULL; or NULL */
+    ew_call *call; /* loop thread; NULL before it is opened and after its end */
     ew__call_kind kind;
     ew_request_options options; /* its slices point to memory of this request */
+    ew__trace above;            /* the span it belongs to, when has_above */
+    ew_str above_path;
+    bool has_above;
     ew__arena arena;
     ew__task open_task, cancel_task;
     atomic_bool cancel_sent;
+    uint8_t cancel_why;    /* ew__cancel_why */
     bool cancel_early;     /* asked before the call was opened; loop thread */
     bool input_full;       /* the wire asked to wait; loop thread */
     atomic_size_t sending; /* bytes of input that were taken and have not been handed to the wire */

@@ -34,6 +34,22 @@ static ew_err copy_options(ew_request *request, const ew_request_options *option
     return EW_OK;
 }
 
+/* Keeps what the new call needs to know of the one it is made for, which may end before it is opened. */
+static ew_err copy_parent(ew_request *request, const ew_call *parent) {
+    ew__buf path;
+    request->options.parent = NULL;
+    if (!parent || request->options.traceparent.len)
+        return EW_OK;
+    request->above = *ew__call_trace((ew_call *)(uintptr_t)parent); /* that it is made late is its own affair */
+    request->has_above = true;
+    ew__buf_init(&path, request->arena.env, 64 * 1024);
+    (void)ew__trace_path(&path, parent->trace_path, parent->key, false);
+    ew_err err =
+        path.err == EW_OK ? ew__arena_str(&request->arena, ew__buf_view(&path), &request->above_path) : path.err;
+    ew__buf_done(&path);
+    return err == EW_ENOMEM ? EW_ENOMEM : EW_OK;
+}
+
 static ew_err new_request(ew__home *home, ew__call_kind kind, const ew_request_options *options, ew_request **ret) {
     ew_request *request = ew__zalloc(home->env, sizeof *request);
     if (!request)
@@ -45,7 +61,7 @@ static ew_err new_request(ew__home *home, ew__call_kind kind, const ew_request_o
     ew__arena_init(&request->arena, home->env, NULL, 0);
     pthread_mutex_init(&request->lock, NULL);
     ew__cond_init(&request->changed);
-    if (copy_options(request, options) != EW_OK) {
+    if (copy_options(request, options) != EW_OK || copy_parent(request, options->parent) != EW_OK) {
         ew__request_unref(request);
         return EW_ENOMEM;
     }
@@ -57,6 +73,8 @@ static ew_err new_request(ew__home *home, ew__call_kind kind, const ew_request_o
 
 static ew_err on_chunk(ew_call *call, ew_str json) {
     ew_request *request = call->caller_ud;
+    if (request->take_chunk)
+        return request->take_chunk(request, json);
     if (request->options.on_chunk)
         request->options.on_chunk(request, json, request->options.ud);
     return EW_OK;
@@ -125,8 +143,15 @@ static void fill_call(ew_request *request, ew_call *call) {
     call->input_full = request->input_full = options->input_stream; /* the wire says when it takes some */
     call->notify = options->notify;
     call->wire_id = options->id;
-    if (options->traceparent.len == 0 || ew__trace_continue(&call->trace, &home->rng, options->traceparent) != EW_OK)
+    if (options->traceparent.len > 0)
+        (void)ew__trace_continue(&call->trace, &home->rng, options->traceparent); /* a fresh one if it is none */
+    else if (request->has_above && !home->observer)
+        call->trace = request->above; /* nobody would tell of a span of its own: the peer's hangs on the one above */
+    else if (request->has_above)
+        ew__trace_child(&call->trace, &home->rng, &request->above);
+    else
         ew__trace_new(&call->trace, &home->rng);
+    call->trace_path = request->above_path;
     if (options->timeout_ms) {
         uint64_t now = ew__home_read_clock(home);
         call->deadline =
@@ -171,7 +196,7 @@ static void open_request(ew_request *request) {
     if (client)
         ew__pool_open(&client->pool, call);
     else
-        ew__call_open_on(call, &back, NULL);
+        ew__call_open_on(call, request->way, request->way_ud);
 }
 
 static void open_task(ew__task *task) { open_request(ew__container_of(task, ew_request, open_task)); }
@@ -236,21 +261,47 @@ ew_err ew_client_list(ew_client *client, const ew_request_options *options, ew_r
     return start(client, EW__CALL_LIST, &list, ret_request);
 }
 
+ew_err ew__request_make(ew__home *home, const ew_request_options *options, const ew__callee_ops *way, void *way_ud,
+                        ew_request **ret_request) {
+    ew_request *request = NULL;
+    ew_err err = new_request(home, EW__CALL_RUN, options, &request);
+    if (err != EW_OK)
+        return err;
+    atomic_fetch_add(&request->refs, 1);
+    request->way = way;
+    request->way_ud = way_ud;
+    *ret_request = request;
+    return EW_OK;
+}
+
+void ew__request_open(ew_request *request) {
+    request->open_task.fn = open_task;
+    if (ew__home_here(request->home))
+        open_request(request);
+    else
+        request->home->ops->post(request->home, &request->open_task);
+}
+
+void ew__request_discard(ew_request *request) {
+    ew__request_unref(request);
+    ew__request_unref(request);
+}
+
 ew_err ew_call_back(ew_call *call, const ew_request_options *options, ew_request **ret_request) {
     ew_request *request = NULL;
     if (!call->caller->call_back || options->context.len || options->labels.len)
         return EW_EUNSUPPORTED;
     ew_err err = check_options(options);
+    ew_request_options with_parent = *options;
+    if (!with_parent.parent)
+        with_parent.parent = call;
     if (err == EW_OK)
-        err = make(call->home, EW__CALL_RUN, options, &request, ret_request);
+        err = make(call->home, EW__CALL_RUN, &with_parent, &request, ret_request);
     if (err != EW_OK)
         return err;
     request->origin = ew_call_ref(call);
-    request->open_task.fn = open_task;
-    if (ew__home_here(call->home)) /* in order with what the handler does next */
-        open_request(request);
-    else
-        call->home->ops->post(call->home, &request->open_task);
+    request->way = &back;
+    ew__request_open(request); /* in order with what the handler does next */
     return EW_OK;
 }
 
@@ -277,23 +328,41 @@ ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end) {
 static void cancel_request(ew__task *task) {
     ew_request *request = ew__container_of(task, ew_request, cancel_task);
     if (request->call)
-        ew__call_cancel(request->call, EW__CANCEL_ASKED);
+        ew__call_cancel(request->call, (ew__cancel_why)request->cancel_why);
     else
         request->cancel_early = true;
     ew__request_unref(request);
 }
 
-void ew_request_cancel(ew_request *request) {
-    if (atomic_exchange(&request->cancel_sent, true))
-        return;
+bool ew__request_post(ew_request *request, ew__task *task) {
     pthread_mutex_lock(&request->lock);
     bool ended = request->ended; /* then the client may be gone */
-    if (!ended) {
-        atomic_fetch_add(&request->refs, 1);
-        request->cancel_task.fn = cancel_request;
-        request->home->ops->post(request->home, &request->cancel_task);
-    }
+    if (!ended)
+        request->home->ops->post(request->home, task);
     pthread_mutex_unlock(&request->lock);
+    return !ended;
+}
+
+static void post_cancel(ew_request *request) {
+    atomic_fetch_add(&request->refs, 1);
+    request->cancel_task.fn = cancel_request;
+    if (!ew__request_post(request, &request->cancel_task))
+        ew__request_unref(request);
+}
+
+void ew_request_cancel(ew_request *request) {
+    if (!atomic_exchange(&request->cancel_sent, true))
+        post_cancel(request);
+}
+
+void ew__request_cancel(ew_request *request, ew__cancel_why why) {
+    if (atomic_exchange(&request->cancel_sent, true))
+        return;
+    request->cancel_why = (uint8_t)why;
+    if (ew__home_here(request->home) && request->call)
+        ew__call_cancel(request->call, why);
+    else
+        post_cancel(request);
 }
 
 ew_request *ew_request_free(ew_request *request) {

@@ -91,16 +91,23 @@ void ew__request_drop_input(ew_request *request) {
 
 /* ---- from any thread ---- */
 
+static struct ew__request_piece *new_piece(ew_request *request, ew_str json, bool end) {
+    struct ew__request_piece *piece = ew__alloc(request->arena.env, sizeof *piece + json.len);
+    if (!piece)
+        return NULL;
+    *piece = (struct ew__request_piece){.task = {.fn = send_piece}, .request = request, .len = json.len, .end = end};
+    if (json.len)
+        memcpy(piece->bytes, json.ptr, json.len);
+    return piece;
+}
+
 static ew_err post_piece(ew_request *request, ew_str json, bool end) {
     ew_err err = EW_OK;
     if (!request->options.input_stream)
         return EW_EUNSUPPORTED;
-    struct ew__request_piece *piece = ew__alloc(request->arena.env, sizeof *piece + json.len);
+    struct ew__request_piece *piece = new_piece(request, json, end);
     if (!piece)
         return EW_ENOMEM;
-    *piece = (struct ew__request_piece){.task = {.fn = send_piece}, .request = request, .len = json.len, .end = end};
-    if (json.len)
-        memcpy(piece->bytes, json.ptr, json.len);
     pthread_mutex_lock(&request->lock);
     if (request->ended) {
         err = EW_EENDED; /* and the client may be gone */
@@ -125,6 +132,39 @@ ew_err ew_request_send(ew_request *request, ew_str json) {
 }
 
 ew_err ew_request_send_end(ew_request *request) { return post_piece(request, ew__str(NULL, 0), true); }
+
+/* On the loop thread, while the wire takes nothing. */
+static ew_err hold_copy(ew_request *request, ew_str json, bool end) {
+    if (atomic_load(&request->sending) + json.len > request->limits->out_max_bytes)
+        return EW_ELIMIT;
+    struct ew__request_piece *piece = new_piece(request, json, end);
+    if (!piece)
+        return EW_ENOMEM;
+    hold(request, piece);
+    if (atomic_fetch_add(&request->sending, json.len) + json.len <= request->limits->in_queue_bytes)
+        return EW_OK;
+    atomic_store(&request->told_full, true);
+    return EW_FULL;
+}
+
+ew_err ew__request_input(ew_request *request, ew_str json, bool end) {
+    ew_err err = EW_OK;
+    if (!ew__home_here(request->home))
+        return post_piece(request, json, end);
+    if (!request->call)
+        return EW_EENDED;
+    if (request->input_full || request->held)
+        return hold_copy(request, json, end);
+    if (end)
+        ew__call_input_end(request->call);
+    else
+        err = ew__call_input(request->call, json);
+    if (err == EW_FULL) {
+        request->input_full = true;
+        atomic_store(&request->told_full, true);
+    }
+    return err;
+}
 
 ew_err ew_request_wait_room(ew_request *request, uint64_t ms) {
     struct timespec until = ew__cond_until(ms);

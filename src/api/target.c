@@ -12,7 +12,9 @@ static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
     return err;
 }
 
-#define FORMS "a target looks like http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH or jsonrpc+stdio:"
+#define FORMS                                                                                                          \
+    "a target looks like http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, jsonrpc+stdio: or "                 \
+    "reflection://HOST:PORT"
 
 /* How the schemes of this build are reached. */
 static const struct {
@@ -24,10 +26,11 @@ static const struct {
     {"jsonrpc://", "jsonrpc", EW__WHERE_TCP},
     {"jsonrpc+unix:", "jsonrpc", EW__WHERE_UNIX},
     {"jsonrpc+stdio:", "jsonrpc", EW__WHERE_CHILD},
+    {"reflection://", "reflection", EW__WHERE_LISTEN},
 };
 
 static ew_err read_scheme(const char *text, const char **rest, ew__target *target, const char **ret_problem) {
-    static const char *const later[] = {"https:", "reflection:", "rrq:", "stepflow+http:", "stepflow+stdio:"};
+    static const char *const later[] = {"https:", "rrq:", "stepflow+http:", "stepflow+stdio:"};
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         size_t n = strlen(schemes[i].scheme);
         if (strncmp(text, schemes[i].scheme, n) != 0)
@@ -39,7 +42,8 @@ static ew_err read_scheme(const char *text, const char **rest, ew__target *targe
     }
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (strncmp(text, later[i], strlen(later[i])) == 0)
-            return fail(EW_EUNSUPPORTED, "this build has no such wire; it can call http:// and jsonrpc targets",
+            return fail(EW_EUNSUPPORTED,
+                        "this build has no such wire; it can call http://, jsonrpc and reflection:// targets",
                         ret_problem);
     return fail(EW_EINVAL, FORMS, ret_problem);
 }
@@ -131,6 +135,19 @@ static ew_err read_socket(const char *rest, ew__target *ret, const char **ret_pr
     return EW_OK;
 }
 
+/* HOST:PORT of this machine; port 0 picks a free one. */
+static ew_err read_listener(char *rest, ew__target *ret, const char **ret_problem) {
+    size_t n = strlen(rest);
+    if (n > 0 && rest[n - 1] == '/')
+        rest[n - 1] = '\0';
+    if (ew__address_parse(rest, &ret->address) != EW_OK || ret->address.kind != EW__ADDR_TCP)
+        return fail(EW_EINVAL, "reflection:// is listened for: HOST:PORT with a numeric host or localhost",
+                    ret_problem);
+    ret->port = ret->address.port;
+    (void)snprintf(ret->authority, sizeof ret->authority, "%s", ret->address.text);
+    return EW_OK;
+}
+
 ew_err ew__target_parse(const char *text, ew__target *ret, const char **ret_problem) {
     const char *rest = NULL;
     char copy[1024];
@@ -150,6 +167,8 @@ ew_err ew__target_parse(const char *text, ew__target *ret, const char **ret_prob
         return read_address(copy, ret, ret_problem);
     if (ret->kind == EW__WHERE_UNIX)
         return read_socket(copy, ret, ret_problem);
+    if (ret->kind == EW__WHERE_LISTEN)
+        return read_listener(copy, ret, ret_problem);
     return copy[0] ? fail(EW_EINVAL, "nothing stands behind jsonrpc+stdio: but the command after --", ret_problem)
                    : EW_OK;
 }

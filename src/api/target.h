@@ -16,6 +16,7 @@ typedef struct ew__target {
     char authority[280]; /* HOST:PORT as it goes into a Host field; what messages call it */
     char path[512];      /* "" or "/base", no slash at its end; that of a Unix socket */
     uint16_t port;
+    ew__address address; /* where it is listened for */
 } ew__target;
 
 /* EW_OK; EW_EINVAL or EW_EUNSUPPORTED with a constant line for people in *ret_problem. */

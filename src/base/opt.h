@@ -81,6 +81,9 @@ void ew__near_try(ew__near *near, ew_str candidate);
  */
 enum {
     EW__SERVE_LISTEN = 1,
+    EW__SERVE_CONNECT,
+    EW__SERVE_TELEMETRY,
+    EW__SERVE_RUNTIME_ID,
     EW__SERVE_THREADS,
     EW__SERVE_DRAIN,
     EW__SERVE_ALLOW_HOST,
@@ -96,11 +99,19 @@ enum {
 /* To be put into the initialiser of a table, before its end. */
 #define EW__SERVE_OPTIONS                                                                                              \
     {"listen", 0, "[WIRE=]ADDR",                                                                                       \
-     "listen there; WIRE is any (default), http or jsonrpc; ADDR is HOST:PORT\n"                                       \
-     "(port 0 picks a free one), unix:PATH or, with a wire that can, stdio;\n"                                         \
-     "may be repeated; without it: 127.0.0.1:3400",                                                                    \
+     "listen there; WIRE is any (default), http, jsonrpc or reflection; ADDR is\n"                                     \
+     "HOST:PORT (port 0 picks a free one), unix:PATH or, with a wire that can,\n"                                      \
+     "stdio; may be repeated; with neither this nor --connect: 127.0.0.1:3400",                                        \
      EW__SERVE_LISTEN},                                                                                                \
-        {"threads", 0, "N", "event loops; without it: one per core", EW__SERVE_THREADS},                               \
+        {"connect", 0, "URL",                                                                                          \
+         "dial a manager such as the Genkit CLI, ws://HOST:PORT[/PATH], and offer it\n"                                \
+         "the actions; for ever; may be repeated",                                                                     \
+         EW__SERVE_CONNECT},                                                                                           \
+        {"telemetry", 0, "URL", "send the spans of all calls to this Genkit telemetry server,\nhttp://HOST:PORT",      \
+         EW__SERVE_TELEMETRY},                                                                                         \
+        {"runtime-id", 0, "ID", "what managers know this program by; without it: the process id",                      \
+         EW__SERVE_RUNTIME_ID},                                                                                        \
+        {"threads", 0, "N", "event loops; without it: one per core, or one if no port is open", EW__SERVE_THREADS},    \
         {"drain", 0, "DUR", "how long running calls may go on after the first signal; 10s", EW__SERVE_DRAIN},          \
         {"allow-host", 0, "NAME", "a further name that HTTP requests may ask for; may be repeated",                    \
          EW__SERVE_ALLOW_HOST},                                                                                        \
@@ -111,5 +122,12 @@ enum {
         {"help", 'h', NULL, "show this; --help limits shows the limits", EW__SERVE_HELP}, {                            \
         "version", 'V', NULL, "show the version", EW__SERVE_VERSION                                                    \
     }
+
+/* What such a program looks at besides; for its help. */
+#define EW__SERVE_ENVIRONMENT                                                                                          \
+    "  GENKIT_REFLECTION_V2_SERVER       as --connect; set by the Genkit CLI for the program it starts\n"              \
+    "  GENKIT_TELEMETRY_SERVER           as --telemetry\n"                                                             \
+    "  GENKIT_ENABLE_REALTIME_TELEMETRY  true: send spans when calls begin, too\n"                                     \
+    "  GENKIT_RUNTIME_ID                 as --runtime-id\n"
 
 #endif

@@ -26,6 +26,8 @@ typedef struct ew__action {
     ew_str name;       /* "greet" */
     ew_str type;       /* "flow" */
     ew_str descriptor; /* JSON object */
+    ew_str long_key;   /* "RUNTIME:/flow/greet" when it is another program's that is connected to us; else empty */
+    void (*drop)(void *ops_ud); /* gives ops_ud back; may be NULL */
     ew__arena arena;
 } ew__action;
 
@@ -33,9 +35,11 @@ typedef struct ew__action {
 typedef struct ew__actions {
     atomic_uint refs;
     const ew_env *env;
-    ew__map by_key;
-    ew__map by_name; /* name -> action, or &ew__ambiguous */
-    ew_str listing;  /* JSON object, key -> descriptor */
+    ew__map by_key;      /* those that can be meant by their key alone */
+    ew__map by_long_key; /* all of other programs */
+    ew__map shared;      /* keys that several other programs have, and we do not */
+    ew__map by_name;     /* name -> action, or &ew__ambiguous */
+    ew_str listing;      /* JSON object, key -> descriptor */
     size_t listing_cap;
 } ew__actions;
 
@@ -43,26 +47,44 @@ typedef struct ew__registry {
     const ew_env *env;
     pthread_mutex_t lock;
     ew__actions *current;
+    ew__action **remotes; /* other programs' actions */
+    size_t n_remotes;
+    ew__map remote_ids; /* key -> number, for ever, so that statistics go on when a program comes back */
+    ew__arena remote_keys;
     uint32_t next_id;
 } ew__registry;
 
 #define EW__ACTIONS_MAX 10000
+#define EW__NO_ID UINT32_MAX /* of an action that is in no registry yet */
 
 ew_err ew__registry_init(ew__registry *registry, const ew_env *env);
 void ew__registry_done(ew__registry *registry);
 /* Adds one action and makes a new version of the list. Any thread. Errors as ew_app_action. */
 ew_err ew__registry_add(ew__registry *registry, const char *key, const ew__callee_ops *ops, void *ops_ud,
                         ew_handler_fn fn, void *arg, const ew_action_options *options);
+/*
+ * The actions of other programs take the place of those that were there: a new version of the list. Where several have
+ * a key, or we do ourselves, theirs are reached by their long key only. References are taken. Any thread. EW_OK,
+ * EW_ENOMEM.
+ */
+ew_err ew__registry_set_remotes(ew__registry *registry, ew__action *const *actions, size_t n);
+/*
+ * An action of another program. descriptor is a JSON object, handed out as it is. drop(ops_ud) is called once in the
+ * end, not on failure: EW_EINVAL (not a key), EW_ENOMEM.
+ */
+ew_err ew__action_new_remote(const ew_env *env, ew_str runtime, ew_str key, ew_str descriptor,
+                             const ew__callee_ops *ops, void *ops_ud, void (*drop)(void *ops_ud), ew__action **ret);
 /* The newest version, with a reference for the caller. Any thread. */
 ew__actions *ew__registry_get(ew__registry *registry);
 
 ew__actions *ew__actions_ref(ew__actions *actions);
 void ew__actions_unref(ew__actions *actions);
 /*
- * Exact key, then unique name. EW_OK and a borrowed action; EW_ENOTFOUND; EW_EEXISTS: several actions have that name.
+ * Exact key, then long key, then unique name. EW_OK and a borrowed action; EW_ENOTFOUND; EW_EEXISTS: several actions
+ * have that key or name.
  */
 ew_err ew__actions_find(const ew__actions *actions, ew_str key_or_name, ew__action **ret_action);
-/* Writes "/flow/x, /tool/x" for a name that several actions have; cut at capacity. Returns the length. */
+/* Writes "/flow/x, /tool/x" for a key or name that several actions have; cut at capacity. Returns the length. */
 size_t ew__actions_matches(const ew__actions *actions, ew_str name, char *out, size_t capacity);
 
 static inline ew__action *ew__action_ref(ew__action *action) {

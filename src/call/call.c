@@ -65,6 +65,39 @@ ew_call *ew_call_unref(ew_call *call) {
     return NULL;
 }
 
+/* ---- those who look on ---- */
+
+static void observe_opened(ew_call *call) {
+    for (ew__observer *observer = call->home->observer; observer; observer = observer->next)
+        if (observer->opened)
+            observer->opened(observer, call);
+}
+
+static void observe_chunk(ew_call *call, size_t bytes) {
+    for (ew__observer *observer = call->home->observer; observer; observer = observer->next)
+        if (observer->chunk)
+            observer->chunk(observer, call, bytes);
+}
+
+static void observe_ended(ew_call *call, const ew__end *end) {
+    if (!call->home->observer)
+        return;
+    uint64_t duration = ew__home_read_clock(call->home) - call->opened_at;
+    for (ew__observer *observer = call->home->observer; observer; observer = observer->next)
+        if (observer->ended)
+            observer->ended(observer, call, end, duration);
+}
+
+static void observe_left(ew_call *call) {
+    if (!call->home->observer)
+        return;
+    bool was_cancelled = atomic_load_explicit(&call->cancelled, memory_order_relaxed);
+    uint64_t after = was_cancelled ? ew__home_read_clock(call->home) - call->cancelled_at : 0;
+    for (ew__observer *observer = call->home->observer; observer; observer = observer->next)
+        if (observer->left)
+            observer->left(observer, call, after);
+}
+
 /* ---- towards the caller ---- */
 
 static void tell_end(ew_call *call, const ew__end *end) {
@@ -75,8 +108,7 @@ static void tell_end(ew_call *call, const ew__end *end) {
     }
     call->caller_open = false;
     ew__timer_stop(&home->timers, &call->deadline_timer);
-    if (home->observer)
-        home->observer->ended(home->observer, call, end->status, ew__home_read_clock(home) - call->opened_at);
+    observe_ended(call, end);
     call->caller->end(call, end);
 }
 
@@ -116,10 +148,7 @@ static ew_err finish(ew_call *call, const ew__end *end) {
     ew__timer_stop(&home->timers, &call->room_timer);
     tell_end(call, end);
     count_live(home, -1);
-    if (home->observer) {
-        bool was_cancelled = atomic_load_explicit(&call->cancelled, memory_order_relaxed);
-        home->observer->left(home->observer, call, was_cancelled ? ew__home_read_clock(home) - call->cancelled_at : 0);
-    }
+    observe_left(call);
     ew__input_queue_clear(call);
     ew_call_unref(call);
     if (home->live_calls == 0 && home->on_idle)
@@ -163,8 +192,7 @@ ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
         return EW_ECANCELLED;
     if (!call->wants_chunks)
         return EW_OK;
-    if (call->home->observer)
-        call->home->observer->chunk(call->home->observer, call, json.len);
+    observe_chunk(call, json.len);
     ew_err err = call->caller->chunk(call, json);
     if (err == EW_FULL)
         atomic_store(&call->full, true);
@@ -183,8 +211,7 @@ static void start(ew_call *call, const ew__callee_ops *callee, void *ud) {
     call->opened_at = home->now;
     ew_call_ref(call); /* the callee's */
     count_live(home, 1);
-    if (home->observer)
-        home->observer->opened(home->observer, call);
+    observe_opened(call);
     if (call->deadline != EW__NEVER &&
         ew__timer_set(&home->timers, &call->deadline_timer, call->deadline, on_deadline) != EW_OK) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
@@ -218,9 +245,8 @@ void ew__call_release(ew_call *call) {
     if (call->caller_open) {
         call->caller_open = false;
         ew__timer_stop(&home->timers, &call->deadline_timer);
-        if (home->observer)
-            home->observer->ended(home->observer, call, EW_STATUS_CANCELLED,
-                                  ew__home_read_clock(home) - call->opened_at);
+        ew__end end = make_fault(EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the caller has gone"));
+        observe_ended(call, &end);
         ew__call_cancel(call, EW__CANCEL_GONE);
     }
     ew_call_unref(call);

@@ -80,6 +80,7 @@ struct ew_call {
     bool input_ended;
     bool input_full; /* the caller was told to wait with its input */
     bool notify;     /* outgoing: no answer is wanted, where the wire can say so */
+    bool traced;     /* an observer has told of its start */
     uint32_t attempt;
     ew__home *home;
     const ew__caller_ops *caller;
@@ -95,6 +96,7 @@ struct ew_call {
     ew_str tracestate;
     ew_str remote_trace_id; /* outgoing: what the peer calls the trace */
     ew_str wire_id;         /* outgoing: the id it is to have on the wire, where that is a text; empty: any */
+    ew_str trace_path;      /* outgoing: ew__trace_path of the call it belongs to, or empty */
     ew__trace trace;   /* of a served call: made when somebody asks, unless its wire brought one; see ew__call_trace */
     uint64_t deadline; /* monotonic ns, EW__NEVER for none */
     uint64_t opened_at;
@@ -152,6 +154,8 @@ void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str 
 /* Results and chunks that were validated already (a wire's payloads): home thread only. */
 ew_err ew__call_chunk_valid(ew_call *call, ew_str json);
 ew_err ew__call_done_valid(ew_call *call, ew_str json);
+/* ew_call_chunk for a payload that was validated already. Any thread. */
+ew_err ew__call_pass_chunk(ew_call *call, ew_str json);
 /* There is room for input again (after the callee's input answered EW_FULL). */
 void ew__call_input_room(ew_call *call);
 /* The call's trace; a fresh one is made if it has none. Any thread. */
@@ -163,13 +167,15 @@ void ew__call_sync_free(ew_call *call);    /* sync.c */
 
 /* ---- who looks on ---- */
 
+/* All observers of a home (a chain, rarely more than two) are told, on its thread. A hook may be NULL. */
 struct ew__observer {
-    void (*opened)(ew__observer *observer, const ew_call *call);
-    void (*chunk)(ew__observer *observer, const ew_call *call, size_t bytes);
-    /* as the caller was told */
-    void (*ended)(ew__observer *observer, const ew_call *call, ew_status status, uint64_t duration_ns);
+    ew__observer *next;
+    void (*opened)(ew__observer *observer, ew_call *call);
+    void (*chunk)(ew__observer *observer, ew_call *call, size_t bytes);
+    /* as the caller was told; CANCELLED when it let go before that. Once for each call that was opened */
+    void (*ended)(ew__observer *observer, ew_call *call, const ew__end *end, uint64_t duration_ns);
     /* the callee is done; 0 if not cancelled */
-    void (*left)(ew__observer *observer, const ew_call *call, uint64_t after_cancel_ns);
+    void (*left)(ew__observer *observer, ew_call *call, uint64_t after_cancel_ns);
 };
 
 /* Local handlers: call/local.c. The handler function runs on the home thread. */

@@ -64,12 +64,41 @@ ew_err ew__trace_continue(ew__trace *trace, ew__rng *rng, ew_str traceparent) {
     return EW_OK;
 }
 
+void ew__trace_child(ew__trace *trace, ew__rng *rng, const ew__trace *parent) {
+    fresh_id(rng, trace->span_id, 1);
+    memcpy(trace->trace_id, parent->trace_id, sizeof trace->trace_id);
+    memcpy(trace->parent_id, parent->span_id, sizeof trace->parent_id);
+    trace->has_parent = true;
+    trace->sampled = parent->sampled;
+}
+
 void ew__trace_parent(const ew__trace *trace, char out[EW__TRACEPARENT_LEN]) {
     memcpy(out, "00-", 3);
     memcpy(out + 3, trace->trace_id, 32);
     out[35] = '-';
     memcpy(out + 36, trace->span_id, 16);
     memcpy(out + 52, trace->sampled ? "-01" : "-00", 3);
+}
+
+void ew__key_split(ew_str key, ew_str *ret_type, ew_str *ret_name) {
+    const char *slash = key.len > 1 && key.ptr[0] == '/' ? memchr(key.ptr + 1, '/', key.len - 1) : NULL;
+    size_t n = slash ? (size_t)(slash - key.ptr) : 0;
+    *ret_type = slash ? ew__str(key.ptr + 1, n - 1) : ew__str(NULL, 0);
+    *ret_name = slash ? ew__str(slash + 1, key.len - n - 1) : key;
+}
+
+ew_err ew__trace_path(ew__buf *out, ew_str above, ew_str key, bool last) {
+    ew_str type, name;
+    ew__key_split(key, &type, &name);
+    ew__buf_str(out, above);
+    ew__buf_cstr(out, "/{");
+    ew__buf_str(out, name);
+    ew__buf_cstr(out, ew__str_is(type, EW_STR("flow")) ? ",t:flow" : ",t:action");
+    if (last && above.len && type.len) {
+        ew__buf_cstr(out, ",s:");
+        ew__buf_str(out, type);
+    }
+    return ew__buf_char(out, '}');
 }
 
 static bool key_char(char c) {

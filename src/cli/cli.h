@@ -26,7 +26,9 @@ enum {
 #define EW__TARGET_HELP                                                                                                \
     "  TARGET  where the peer is: http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, or\n"                      \
     "          jsonrpc+stdio: with the peer's program behind -- (?framing=lsp behind a jsonrpc\n"                      \
-    "          target: Content-Length headers instead of lines)\n"
+    "          target: Content-Length headers instead of lines); reflection://HOST:PORT listens\n"                     \
+    "          there and waits for Genkit runtimes, or for the one that is started by the program\n"                   \
+    "          behind -- (port 0 picks a free one)\n"
 
 /* A verb gets the words after its own name. */
 typedef struct ew__verb {
@@ -70,6 +72,8 @@ void ew__cli_pretty(FILE *out, ew_str json);
 /* A JSON string for people: decoded, control characters replaced, so that a peer cannot drive the terminal. */
 ew_err ew__cli_plain(ew__text *out, ew_str json_string);
 
+/* Whether that is a target that peers dial: it may take a while until one does. */
+bool ew__cli_is_awaited(const char *target);
 /* The exit code of an end; prints its error line and a hint when it has failed. target is for the hint. */
 int ew__cli_ending(const char *verb, const char *target, const ew_end *end);
 
@@ -78,8 +82,12 @@ int ew__cli_ending(const char *verb, const char *target, const ew_end *end);
 /* JSON text, "@file" or "-", checked, into out (empty before). 0, or an exit code after a message that names `what`. */
 int ew__cli_read_json(const char *verb, const char *what, const char *text, bool files, ew__text *out);
 int ew__cli_read_timeout(const char *verb, const char *text, uint64_t *ret_ms);
-/* command: what stood behind "--", NULL-ended, or NULL. 0, or an exit code after a message. */
-int ew__cli_client(const char *verb, const char *target, char **command, ew_client **ret_client);
+/*
+ * command: what stood behind "--", NULL-ended, or NULL; telemetry: a URL, or NULL. 0, or an exit code after a message.
+ */
+int ew__cli_client(const char *verb, const char *target, char **command, const char *telemetry, ew_client **ret_client);
+/* Says on a terminal that we wait for a runtime, if that takes long. Returns when one is there, or soon. */
+void ew__cli_await(const char *target, const ew_client *client, ew_request *request);
 
 /* ---- listing.c: what list and describe share ---- */
 
@@ -88,6 +96,7 @@ typedef struct ew__listing {
     const char *target;
     const char *action; /* describe only */
     char **command;     /* the peer's program, or NULL */
+    const char *telemetry;
     uint64_t timeout_ms;
     bool json;     /* JSON also on a terminal */
     ew__text text; /* the peer's answer */

@@ -13,15 +13,25 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_STREAM = 1, OPT_INPUT_STREAM, OPT_CONTEXT, OPT_LABEL, OPT_TIMEOUT, OPT_TRACEPARENT, OPT_HELP };
+enum {
+    OPT_STREAM = 1,
+    OPT_INPUT_STREAM,
+    OPT_CONTEXT,
+    OPT_LABEL,
+    OPT_TIMEOUT,
+    OPT_TRACEPARENT,
+    OPT_TELEMETRY,
+    OPT_HELP
+};
 
 static const ew__opt options[] = {
     {"stream", 's', NULL, "print each chunk as it comes: {\"chunk\":...} lines, then {\"result\":...}", OPT_STREAM},
-    {"input-stream", 0, NULL, "send each line of standard input as one input chunk (jsonrpc)", OPT_INPUT_STREAM},
-    {"context", 0, "JSON", "context for the action (not on http and jsonrpc)", OPT_CONTEXT},
-    {"label", 0, "K=V", "a label for traces; may be repeated (not on http and jsonrpc)", OPT_LABEL},
+    {"input-stream", 0, NULL, "send each line of standard input as one input chunk (not on http)", OPT_INPUT_STREAM},
+    {"context", 0, "JSON", "context for the action (reflection)", OPT_CONTEXT},
+    {"label", 0, "K=V", "a label for traces; may be repeated (reflection)", OPT_LABEL},
     {"timeout", 't', "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds", OPT_TIMEOUT},
     {"traceparent", 0, "TEXT", "continue this W3C trace", OPT_TRACEPARENT},
+    {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
     {"help", 'h', NULL, "show this", OPT_HELP},
     {NULL, 0, NULL, NULL, 0},
 };
@@ -34,6 +44,7 @@ typedef struct job {
     const char *words[3]; /* TARGET ACTION INPUT */
     int n_words;
     char **command; /* what stands behind --, or NULL */
+    const char *telemetry;
     uint64_t timeout_ms;
     const char *traceparent;
     bool stream;
@@ -47,7 +58,8 @@ typedef struct job {
 void ew__cmd_call_help(FILE *out) {
     (void)fprintf(out, "Usage: everywire call TARGET ACTION [INPUT] [OPTIONS] [-- COMMAND ARGS]\n\n"
                        "Calls an action and prints its result as one line of JSON.\n\n" EW__TARGET_HELP
-                       "  ACTION  a key such as /flow/greet, or a name such as greet\n"
+                       "  ACTION  a key such as /flow/greet, or a name such as greet; on reflection also RUNTIME:KEY,\n"
+                       "          where several runtimes have the same\n"
                        "  INPUT   JSON text, @file, or - for standard input; without it: null\n\nOptions:\n");
     ew__opts_help(out, options);
     (void)fprintf(
@@ -59,7 +71,9 @@ void ew__cmd_call_help(FILE *out) {
              "  everywire call http://127.0.0.1:3400 count '{\"n\":5,\"delay_ms\":200}' --stream\n"
              "  echo '[1,2,3]' | everywire call http://127.0.0.1:3400 sum - --timeout 2s\n"
              "  printf '1\\n2\\n' | everywire call jsonrpc://127.0.0.1:3400 sum --input-stream --stream\n"
-             "  everywire call jsonrpc+stdio: initialize '{}' -- ./my-server --stdio\n");
+             "  everywire call jsonrpc+stdio: initialize '{}' -- ./my-server --stdio\n"
+             "  everywire call reflection://127.0.0.1:3200 greet '\"Ada\"' --stream\n"
+             "  everywire call reflection://127.0.0.1:0 greet '\"Ada\"' -- node app.js\n");
 }
 
 /* ---- options ---- */
@@ -114,6 +128,9 @@ static int take_option(job *j, ew__opts *opts, int id) {
         break;
     case OPT_TRACEPARENT:
         bad = read_traceparent(j, opts->value);
+        break;
+    case OPT_TELEMETRY:
+        j->telemetry = opts->value;
         break;
     case OPT_TIMEOUT:
         bad = ew__cli_read_timeout("call", opts->value, &j->timeout_ms);
@@ -297,6 +314,7 @@ static int run(job *j, ew_client *client) {
         return refused(j, err);
     }
     ew__interrupt *interrupt = ew__interrupt_start(request);
+    ew__cli_await(j->words[0], client, request);
     int bad = j->input_stream ? send_input(j, request) : 0;
     ew_end end;
     if (ew_request_wait(request, j->timeout_ms > 0 ? j->timeout_ms + GRACE_MS : 0, &end) != EW_OK) {
@@ -314,7 +332,7 @@ int ew__cmd_call(int argc, char **argv) {
     int code = read_options(&j, argc, argv);
     if (code < 0) {
         ew__interrupt_block(); /* before the client makes its thread */
-        code = ew__cli_client("call", j.words[0], j.command, &client);
+        code = ew__cli_client("call", j.words[0], j.command, j.telemetry, &client);
     }
     if (client) {
         code = run(&j, client);

@@ -17,7 +17,8 @@ void ew__cmd_describe_help(FILE *out) {
     ew__opts_help(out, ew__listing_table);
     (void)fprintf(out, "\nExamples:\n"
                        "  everywire describe http://127.0.0.1:3400 greet\n"
-                       "  everywire describe http://127.0.0.1:3400 /tool/sha256 --json\n");
+                       "  everywire describe http://127.0.0.1:3400 /tool/sha256 --json\n"
+                       "  everywire describe reflection://127.0.0.1:0 greet -- node app.js\n");
 }
 
 /* What the search has met. The lists are JSON arrays without their closing bracket. */

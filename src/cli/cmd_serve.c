@@ -19,17 +19,21 @@ static const ew__opt options[] = {
 };
 
 void ew__cmd_serve_help(FILE *out) {
-    (void)fprintf(out, "Usage: everywire serve [OPTIONS]\n\n"
-                       "Offers actions on a port that speaks every wire, until a signal ends it. The first SIGINT or\n"
-                       "SIGTERM lets running calls finish, the second one ends at once.\n\nOptions:\n");
+    (void)fprintf(out,
+                  "Usage: everywire serve [OPTIONS]\n\n"
+                  "Offers actions on a port that speaks every wire, or to a manager that it dials, until a signal\n"
+                  "ends it. The first SIGINT or SIGTERM lets running calls finish, the second one ends at once.\n"
+                  "\nOptions:\n");
     ew__opts_help(out, options);
     (void)fprintf(out, "\nDUR is 500ms, 2s, 1m, 1h; a bare number is seconds. Standard output says where it listens:\n"
-                       "a table on a terminal, else one JSON line per listener and {\"event\":\"ready\"}. Logs go to\n"
-                       "standard error.\n"
-                       "\nExamples:\n"
+                       "a table on a terminal, else one JSON line per listener and manager and {\"event\":\"ready\"}.\n"
+                       "Logs go to standard error.\n"
+                       "\nEnvironment:\n" EW__SERVE_ENVIRONMENT "\nExamples:\n"
                        "  everywire serve --demo\n"
                        "  everywire serve --demo --listen 127.0.0.1:0\n"
-                       "  everywire serve --demo --listen http=127.0.0.1:8080 --limit frame_bytes=1M --drain 2s\n");
+                       "  everywire serve --demo --listen http=127.0.0.1:8080 --limit frame_bytes=1M --drain 2s\n"
+                       "  everywire serve --demo --connect ws://localhost:3200\n"
+                       "  genkit start -- everywire serve --demo\n");
 }
 
 /* Copies the words that are for ew_app_main. -1: go on; else the exit code. */

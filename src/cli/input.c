@@ -14,6 +14,9 @@
     ((size_t)256 * 1024 *                                                                                              \
      1024) /* peers have their own, lower limits; this only keeps a mistake from filling the memory */
 
+#define AWAIT_STEPS 20
+#define AWAIT_STEP_MS 50
+
 static int read_fd(const char *verb, const char *name, int fd, ew__text *out) {
     for (;;) {
         ew_err err = out->len > INPUT_MAX ? EW_ELIMIT : ew__text_reserve(out, 64 * 1024);
@@ -87,20 +90,42 @@ static void log_line(void *ud, ew_log_level level, const char *room, ew_str line
     }
 }
 
-int ew__cli_client(const char *verb, const char *target, char **command, ew_client **ret_client) {
+void ew__cli_await(const char *target, const ew_client *client, ew_request *request) {
+    ew_end end;
+    if (!ew__cli_is_awaited(target)) {
+        return;
+    }
+    for (int i = 0; i < AWAIT_STEPS; i++) {
+        if (ew_client_runtimes(client) > 0 || ew_request_wait(request, AWAIT_STEP_MS, &end) != EW_ETIMEOUT) {
+            return;
+        }
+    }
+    const char *address = target + strlen("reflection://");
+    int host = (int)strlen(address);
+    while (host > 0 && address[host] != ':') {
+        host--;
+    }
+    if (isatty(STDERR_FILENO)) {
+        (void)fprintf(stderr, "waiting for a runtime on ws://%.*s:%d ...\n", host, address, ew_client_port(client));
+    }
+}
+
+int ew__cli_client(const char *verb, const char *target, char **command, const char *telemetry,
+                   ew_client **ret_client) {
     static ew_env env; /* outlives the client, and is the same for each */
     const char *problem = NULL;
     env = *ew_env_default();
     env.log = log_line;
-    ew_client_options options = {.env = &env, .command = (const char *const *)command};
+    ew_client_options options = {.env = &env, .command = (const char *const *)command, .telemetry = telemetry};
     ew_err err = ew_client_new(target, &options, ret_client, &problem);
     if (err == EW_OK) {
         return 0;
     }
     const char *why = problem ? problem : ew_err_text(err);
-    if (err == EW_EINVAL || err == EW_EUNSUPPORTED) {
+    if (err == EW_EINVAL || err == EW_EUNSUPPORTED || (err == EW_EACCESS && problem)) {
         return ew__cli_usagef(verb, "target %.200s: %s", target, why);
     }
-    ew__cli_error(&(ew_fault){.status = EW_STATUS_INTERNAL, .message = ew_str_from(why)});
+    ew_status status = err == EW_EADDRINUSE ? EW_STATUS_UNAVAILABLE : EW_STATUS_INTERNAL;
+    ew__cli_error(&(ew_fault){.status = status, .message = ew_str_from(why)});
     return EW__EXIT_FAILED;
 }

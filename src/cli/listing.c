@@ -6,16 +6,18 @@
  */
 #include "cli/cli.h"
 
-enum { OPT_TIMEOUT = 1, OPT_JSON, OPT_HELP };
+enum { OPT_TIMEOUT = 1, OPT_JSON, OPT_TELEMETRY, OPT_HELP };
 
 const ew__opt ew__listing_table[] = {
     {"json", 'j', NULL, "print JSON also on a terminal", OPT_JSON},
-    {"timeout", 't', "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds; 10s", OPT_TIMEOUT},
+    {"timeout", 't', "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds; 10s, reflection 45s", OPT_TIMEOUT},
+    {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
     {"help", 'h', NULL, "show this", OPT_HELP},
     {NULL, 0, NULL, NULL, 0},
 };
 
 #define DEFAULT_TIMEOUT_MS (10 * 1000)
+#define AWAITED_TIMEOUT_MS (45 * 1000) /* longer than the library waits for a runtime, which tells more */
 
 static int take_word(ew__listing *listing, const char *word, bool with_action) {
     if (!listing->target) {
@@ -31,7 +33,7 @@ static int take_word(ew__listing *listing, const char *word, bool with_action) {
 int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_action, void (*help)(FILE *)) {
     ew__opts opts;
     ew__opts_init(&opts, ew__listing_table, argc, argv, 0);
-    listing->timeout_ms = DEFAULT_TIMEOUT_MS;
+    listing->timeout_ms = UINT64_MAX; /* not given */
     for (int id = ew__opts_next(&opts); id != EW__OPT_END; id = ew__opts_next(&opts)) {
         int code = -1;
         switch (id) {
@@ -41,6 +43,9 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
             break;
         case OPT_JSON:
             listing->json = true;
+            break;
+        case OPT_TELEMETRY:
+            listing->telemetry = opts.value;
             break;
         case OPT_HELP:
             help(stdout);
@@ -60,6 +65,9 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
     }
     if (!listing->target || (with_action && !listing->action)) {
         return ew__cli_usagef(listing->verb, "%s is missing", listing->target ? "ACTION" : "TARGET");
+    }
+    if (listing->timeout_ms == UINT64_MAX) {
+        listing->timeout_ms = ew__cli_is_awaited(listing->target) ? AWAITED_TIMEOUT_MS : DEFAULT_TIMEOUT_MS;
     }
     return -1;
 }
@@ -85,7 +93,7 @@ static int keep(ew__listing *listing, const ew_end *end) {
 int ew__listing_fetch(ew__listing *listing) {
     ew_client *client = NULL;
     ew_request *request = NULL;
-    int code = ew__cli_client(listing->verb, listing->target, listing->command, &client);
+    int code = ew__cli_client(listing->verb, listing->target, listing->command, listing->telemetry, &client);
     if (code != EW__EXIT_OK) {
         return code;
     }
@@ -93,6 +101,7 @@ int ew__listing_fetch(ew__listing *listing) {
     ew_end end;
     ew_err err = ew_client_list(client, &opts, &request);
     if (err == EW_OK) {
+        ew__cli_await(listing->target, client, request);
         err = ew_request_wait(request, 0, &end);
     }
     if (err == EW_OK) {

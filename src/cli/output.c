@@ -151,6 +151,8 @@ static int exit_code(const ew_end *end) {
     }
 }
 
+bool ew__cli_is_awaited(const char *target) { return strncmp(target, "reflection:", 11) == 0; }
+
 int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
     if (end->status == EW_STATUS_OK) {
         return EW__EXIT_OK;
@@ -161,7 +163,10 @@ int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
                               end->fault.message.ptr);
     }
     ew__cli_error(&end->fault);
-    if (code == EW__EXIT_UNREACHED) {
+    if (code == EW__EXIT_UNREACHED && ew__cli_is_awaited(target)) {
+        ew__cli_hint("a runtime dials us when it is started with GENKIT_ENV=dev GENKIT_REFLECTION_V2_SERVER=ws%s",
+                     target + strlen("reflection"));
+    } else if (code == EW__EXIT_UNREACHED) {
         ew__cli_hint("is the server running? try: everywire serve --demo");
     } else if (code == EW__EXIT_FAILED && end->status == EW_STATUS_NOT_FOUND) {
         ew__cli_hint("what is there shows: everywire list %s", target);

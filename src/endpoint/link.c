@@ -26,10 +26,14 @@ void *ew__scratch_get(ew__scratches *scratches, const ew_env *env, const ew__wir
 }
 
 void ew__scratches_done(ew__scratches *scratches, const ew_env *env) {
-    for (size_t i = 0; i < sizeof scratches->wire / sizeof *scratches->wire; i++)
-        if (scratches->wire[i])
-            ew__free(env, scratches->memory[i],
-                     scratches->wire[i]->scratch_size ? scratches->wire[i]->scratch_size : 1);
+    for (size_t i = 0; i < sizeof scratches->wire / sizeof *scratches->wire; i++) {
+        const ew__wire *wire = scratches->wire[i];
+        if (!wire)
+            continue;
+        if (wire->scratch_done)
+            wire->scratch_done(scratches->memory[i]);
+        ew__free(env, scratches->memory[i], wire->scratch_size ? wire->scratch_size : 1);
+    }
 }
 
 /* ---- the connection as the wire sees it ---- */
@@ -46,12 +50,21 @@ static void conn_ready(ew__conn *conn) {
         link->owner->ready(link);
 }
 
+static const char *conn_greet(ew__conn *conn, const ew__self *who) {
+    ew__link *link = link_of_conn(conn);
+    return link->owner->greet ? link->owner->greet(link, who) : NULL;
+}
+
+static void conn_become(ew__conn *conn, const ew__wire *wire, ew__role role, const uint8_t *rest, size_t n);
+
 static const ew__conn_ops conn_ops = {.send = conn_send,
                                       .hurry = conn_hurry,
                                       .read = conn_read,
                                       .finish = conn_finish,
                                       .abort = conn_abort,
-                                      .ready = conn_ready};
+                                      .ready = conn_ready,
+                                      .greet = conn_greet,
+                                      .become = conn_become};
 
 /* ---- which wire ---- */
 
@@ -76,6 +89,14 @@ static ew_err attach(ew__link *link, const ew__wire *wire, ew__role role) {
     return EW_OK;
 }
 
+static void detach(ew__link *link, ew_err why) {
+    const ew__wire *wire = link->peer->wire;
+    size_t size = link->peer->role == EW__SERVE ? wire->serve_size : wire->call_size;
+    wire->gone(link->peer, why);
+    ew__free(link->conn.home->env, link->peer, size);
+    link->peer = NULL;
+}
+
 /*
  * The wire whose first bytes these are. The last wire of the table is the fallback: it gets what no other claims, and
  * so answers strangers in its own language. NULL: not clear yet.
@@ -90,6 +111,15 @@ static const ew__wire *recognise(const uint8_t *bytes, size_t n, bool decide) {
         unclear = unclear || match == 0;
     }
     return unclear && !decide ? NULL : wires[0];
+}
+
+static void becoming_data(ew__link *link, const uint8_t *bytes, size_t n);
+
+static void deliver(ew__link *link, const uint8_t *bytes, size_t n) {
+    if (EW__UNLIKELY(link->becoming != NULL))
+        becoming_data(link, bytes, n);
+    else
+        link->peer->wire->input(link->peer, bytes, n);
 }
 
 static void begin(ew__link *link, const ew__wire *wire) {
@@ -120,7 +150,7 @@ static void sniff(ew__link *link, const uint8_t *bytes, size_t n) {
         if (wire) {
             begin(link, wire);
             if (link->peer)
-                link->peer->wire->input(link->peer, bytes, n);
+                deliver(link, bytes, n);
             return;
         }
     }
@@ -137,7 +167,102 @@ static void sniff(ew__link *link, const uint8_t *bytes, size_t n) {
     }
     begin(link, wire);
     if (link->peer && n > take)
-        link->peer->wire->input(link->peer, bytes + take, n - take);
+        deliver(link, bytes + take, n - take);
+}
+
+/* ---- another wire ---- */
+
+/*
+ * From conn_become until the next turn. The present peer asks for it from inside its own functions, so it can be freed
+ * only when they have returned.
+ */
+struct ew__becoming {
+    ew__timer timer; /* due at once */
+    ew__link *link;
+    const ew__wire *wire;
+    ew__role role;
+    bool eof;     /* came meanwhile */
+    ew__buf rest; /* the new peer's first bytes; bounded by becoming_data: it stops reading */
+};
+
+static void becoming_end(ew__link *link) {
+    struct ew__becoming *becoming = link->becoming;
+    if (!becoming)
+        return;
+    link->becoming = NULL;
+    ew__timer_stop(&link->conn.home->timers, &becoming->timer);
+    ew__buf_done(&becoming->rest);
+    ew__free(link->conn.home->env, becoming, sizeof *becoming);
+}
+
+static void becoming_data(ew__link *link, const uint8_t *bytes, size_t n) {
+    ew__buf *rest = &link->becoming->rest;
+    if (ew__buf_add(rest, bytes, n) != EW_OK)
+        ew__stream_close(&link->stream, EW_ENOMEM);
+    else if (rest->len >= EW__READ_BUFFER)
+        ew__stream_read(&link->stream, false);
+}
+
+static void tell_eof(ew__link *link) {
+    if (link->peer)
+        link->peer->wire->eof(link->peer);
+    else
+        ew__stream_close(&link->stream, EW_OK);
+    if (link->owner->eof)
+        link->owner->eof(link);
+}
+
+/* The new peer is there: what has come since it was asked for, in the order in which it came. */
+static void catch_up(ew__link *link, const ew__buf *rest, bool eof) {
+    const ew__wire *wire = link->peer->wire;
+    if (rest->len && !link->stream.closing)
+        wire->input(link->peer, (const uint8_t *)rest->ptr, rest->len);
+    if (link->stream.closing || link->stream.finishing)
+        return;
+    if (eof)
+        tell_eof(link);
+    else if (link->conn.site->draining && wire->drain)
+        wire->drain(link->peer); /* the owner told the former peer, which did not mind any more */
+}
+
+static void on_become(ew__timer *timer, uint64_t now) {
+    struct ew__becoming *becoming = ew__container_of(timer, struct ew__becoming, timer);
+    ew__link *link = becoming->link;
+    (void)now;
+    if (link->stream.closing || link->stream.finishing) {
+        becoming_end(link);
+        return;
+    }
+    detach(link, EW_OK);
+    link->conn.upgraded = true;
+    if (!becoming->eof)
+        ew__stream_read(&link->stream, true); /* what the former peer or a full rest has stopped */
+    link->becoming = NULL;
+    ew_err err = attach(link, becoming->wire, becoming->role);
+    if (err == EW_OK)
+        catch_up(link, &becoming->rest, becoming->eof);
+    else
+        ew__stream_close(&link->stream, err);
+    ew__buf_done(&becoming->rest);
+    ew__free(link->conn.home->env, becoming, sizeof *becoming);
+}
+
+static void conn_become(ew__conn *conn, const ew__wire *wire, ew__role role, const uint8_t *rest, size_t n) {
+    ew__link *link = link_of_conn(conn);
+    ew__home *home = conn->home;
+    if (link->becoming || link->stream.closing || link->stream.finishing)
+        return;
+    struct ew__becoming *becoming = ew__zalloc(home->env, sizeof *becoming);
+    if (!becoming) {
+        ew__stream_close(&link->stream, EW_ENOMEM);
+        return;
+    }
+    *becoming = (struct ew__becoming){.link = link, .wire = wire, .role = role};
+    ew__buf_init(&becoming->rest, home->env, SIZE_MAX / 2);
+    link->becoming = becoming;
+    if ((n > 0 && ew__buf_add(&becoming->rest, rest, n) != EW_OK) ||
+        ew__timer_set(&home->timers, &becoming->timer, home->now, on_become) != EW_OK)
+        ew__stream_close(&link->stream, EW_ENOMEM);
 }
 
 /* ---- the stream's events ---- */
@@ -151,13 +276,14 @@ static void count_bytes(ew__link *link) {
 
 static uint8_t *on_reserve(ew__stream *stream, size_t *ret_size) {
     ew__link *link = link_of_stream(stream);
-    return link->peer && link->peer->wire->reserve ? link->peer->wire->reserve(link->peer, ret_size) : NULL;
+    bool asks = link->peer && link->peer->wire->reserve && !link->becoming;
+    return asks ? link->peer->wire->reserve(link->peer, ret_size) : NULL;
 }
 
 static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
     ew__link *link = link_of_stream(stream);
     if (EW__LIKELY(link->peer != NULL))
-        link->peer->wire->input(link->peer, bytes, n);
+        deliver(link, bytes, n);
     else
         sniff(link, bytes, n);
     count_bytes(link);
@@ -165,17 +291,15 @@ static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
 
 static void on_eof(ew__stream *stream) {
     ew__link *link = link_of_stream(stream);
-    if (link->peer)
-        link->peer->wire->eof(link->peer);
+    if (link->becoming)
+        link->becoming->eof = true;
     else
-        ew__stream_close(stream, EW_OK);
-    if (link->owner->eof)
-        link->owner->eof(link);
+        tell_eof(link);
 }
 
 static void on_drained(ew__stream *stream) {
     ew__link *link = link_of_stream(stream);
-    if (link->peer && link->peer->wire->drained)
+    if (link->peer && link->peer->wire->drained && !link->becoming)
         link->peer->wire->drained(link->peer);
 }
 
@@ -187,17 +311,12 @@ static void free_link(ew__link *link) {
 
 static void on_closed(ew__stream *stream, ew_err why) {
     ew__link *link = link_of_stream(stream);
-    const ew_env *env = link->conn.home->env;
     count_bytes(link);
     atomic_fetch_sub_explicit(&link->traffic->open, 1, memory_order_relaxed);
     ew__timer_stop(&link->conn.home->timers, &link->sniffing);
-    if (link->peer) {
-        const ew__wire *wire = link->peer->wire;
-        size_t size = link->peer->role == EW__SERVE ? wire->serve_size : wire->call_size;
-        wire->gone(link->peer, why);
-        ew__free(env, link->peer, size);
-        link->peer = NULL;
-    }
+    becoming_end(link);
+    if (link->peer)
+        detach(link, why);
     link->owner->closed(link, why);
     free_link(link);
 }

@@ -31,8 +31,9 @@ void ew__scratches_done(ew__scratches *scratches, const ew_env *env);
 typedef struct ew__link ew__link;
 
 typedef struct ew__link_owner {
-    void (*eof)(ew__link *link);                /* the other side says no more; may be NULL */
-    void (*ready)(ew__link *link);              /* calling: it can take another call; may be NULL */
+    void (*eof)(ew__link *link);                               /* the other side says no more; may be NULL */
+    void (*ready)(ew__link *link);                             /* calling: it can take another call; may be NULL */
+    const char *(*greet)(ew__link *link, const ew__self *who); /* as ew__conn_ops.greet; may be NULL */
     void (*closed)(ew__link *link, ew_err why); /* the owner takes it out of its list; the memory is freed after that */
 } ew__link_owner;
 
@@ -48,8 +49,10 @@ struct ew__link {
     ew__traffic *traffic;
     ew__link *next, *prev; /* the owner's list */
     ew__timer sniffing;
+    struct ew__becoming *becoming; /* NULL: the wire stays what it is */
     uint64_t counted_in, counted_out;
-    uint64_t idle_since; /* pool.c */
+    uint64_t idle_since;         /* pool.c */
+    struct ew__runtime *runtime; /* runtimes.c: who is at the other end, once it has said so */
     uint8_t n_sniffed;
     uint8_t sniffed[EW__SNIFF_BYTES];
 };

@@ -3,18 +3,11 @@
  * connection that comes back, or a dial that succeeds, takes the call that has waited longest.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "endpoint/pool.h"
+#include "endpoint/pool_kind.h"
 #include <stdio.h>
 
 #define IDLE_MS                                                                                                        \
     4000 /* shorter than the keep-alive of common servers (5 s), so that they do not close under a call of ours */
-
-/* A call in the queue: lives in the call's own arena. */
-struct ew__pool_wait {
-    struct ew__pool_wait *next, *prev;
-    ew_call *call;
-    ew__pool *pool;
-};
 
 struct ew__pool_dial {
     struct ew__pool_dial *next, *prev;
@@ -36,7 +29,8 @@ static void enqueue(ew__pool *pool, struct ew__pool_wait *wait) {
     pool->n_waiting++;
 }
 
-static ew_call *dequeue(ew__pool *pool, struct ew__pool_wait *wait) {
+ew_call *ew__pool_dequeue(struct ew__pool_wait *wait) {
+    ew__pool *pool = wait->pool;
     if (wait->prev)
         wait->prev->next = wait->next;
     else
@@ -46,21 +40,23 @@ static ew_call *dequeue(ew__pool *pool, struct ew__pool_wait *wait) {
     else
         pool->last = wait->prev;
     pool->n_waiting--;
+    if (pool->cursor == wait)
+        pool->cursor = wait->next;
     return wait->call;
 }
 
-static void fail_waiting(ew__pool *pool, ew_origin origin, ew_status status, ew_str message) {
+void ew__pool_fail_waiting(ew__pool *pool, ew_origin origin, ew_status status, ew_str message) {
     uint32_t n = pool->n_waiting; /* only those that wait now: an end may open another call */
     while (n-- > 0 && pool->first)
-        ew__call_fail_as(dequeue(pool, pool->first), origin, status, message);
+        ew__call_fail_as(ew__pool_dequeue(pool->first), origin, status, message);
 }
 
 /* ---- connections ---- */
 
 static void serve_queue(ew__pool *pool);
 
-static void check_closed(ew__pool *pool) {
-    if (!pool->closing || pool->links || pool->dials || !pool->on_closed)
+void ew__pool_check_closed(ew__pool *pool) {
+    if (!pool->closing || pool->links || !pool->kind->is_closed(pool) || !pool->on_closed)
         return;
     void (*on_closed)(ew__pool * pool) = pool->on_closed;
     pool->on_closed = NULL;
@@ -102,7 +98,7 @@ static void on_link_closed(ew__link *link, ew_err why) {
     pool->n_links--;
     if (!pool->closing)
         serve_queue(pool);
-    check_closed(pool);
+    ew__pool_check_closed(pool);
 }
 
 static const ew__link_owner owner = {.ready = on_link_ready, .closed = on_link_closed};
@@ -143,9 +139,9 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
         else
             (void)snprintf(text, sizeof text, "cannot connect to %.*s: %s", (int)pool->site.authority.len,
                            pool->site.authority.ptr, detail);
-        fail_waiting(pool, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(text));
+        ew__pool_fail_waiting(pool, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(text));
     }
-    check_closed(pool);
+    ew__pool_check_closed(pool);
 }
 
 static ew_err dial(ew__pool *pool) {
@@ -187,7 +183,7 @@ static bool wants_dial(const ew__pool *pool) {
 static void serve_queue(ew__pool *pool) {
     ew__link *link;
     while (pool->first && (link = free_link(pool)) != NULL) {
-        ew_call *call = dequeue(pool, pool->first);
+        ew_call *call = ew__pool_dequeue(pool->first);
         link->idle_since = pool->loop->home.now;
         if (pool->wire->open(link->peer, call) != EW_OK)
             ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
@@ -196,10 +192,26 @@ static void serve_queue(ew__pool *pool) {
         if (dial(pool) == EW_OK)
             continue;
         if (pool->n_links + pool->n_dialling == 0)
-            fail_waiting(pool, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
+            ew__pool_fail_waiting(pool, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
         return;
     }
 }
+
+static void serve_dialled(ew__pool *pool, struct ew__pool_wait *fresh) {
+    (void)fresh;
+    serve_queue(pool);
+}
+
+static void close_dials(ew__pool *pool) {
+    for (struct ew__pool_dial *entry = pool->dials, *next; entry; entry = next) {
+        next = entry->next;
+        ew__dial_cancel(entry->dial);
+    }
+}
+
+static bool no_dials(const ew__pool *pool) { return !pool->dials; }
+
+static const ew__pool_kind dialled = {.serve = serve_dialled, .close = close_dials, .is_closed = no_dials};
 
 /* ---- the callee's end of a call that waits ---- */
 
@@ -213,14 +225,14 @@ static void on_open(ew_call *call) {
                          EW_STR("too many calls wait for a connection"));
     } else {
         enqueue(pool, wait);
-        serve_queue(pool);
+        pool->kind->serve(pool, wait);
     }
 }
 
 static void on_cancel(ew_call *call, ew__cancel_why why) {
     struct ew__pool_wait *wait = call->callee_ud;
     (void)why;
-    dequeue(wait->pool, wait);
+    (void)ew__pool_dequeue(wait);
     ew__call_fail_as(call, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the call was cancelled"));
 }
 
@@ -238,7 +250,7 @@ void ew__pool_open(ew__pool *pool, ew_call *call) {
         ew__call_open_on(call, &refused, NULL);
         return;
     }
-    *wait = (struct ew__pool_wait){.call = call, .pool = pool};
+    *wait = (struct ew__pool_wait){.call = call, .pool = pool, .since = pool->loop->home.now};
     ew__call_open_on(call, &waiting, wait);
 }
 
@@ -246,6 +258,7 @@ void ew__pool_open(ew__pool *pool, ew_call *call) {
 
 void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const ew__where *where) {
     memset(pool, 0, sizeof *pool);
+    pool->kind = &dialled;
     pool->loop = loop;
     pool->wire = wire;
     pool->site = *site;
@@ -255,16 +268,17 @@ void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const e
 void ew__pool_close(ew__pool *pool, void (*on_closed)(ew__pool *pool)) {
     pool->closing = true;
     pool->on_closed = on_closed;
-    fail_waiting(pool, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the client is closed"));
-    for (struct ew__pool_dial *entry = pool->dials, *next; entry; entry = next) {
-        next = entry->next;
-        ew__dial_cancel(entry->dial);
-    }
+    ew__pool_fail_waiting(pool, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the client is closed"));
+    pool->kind->close(pool);
     for (ew__link *link = pool->links, *next; link; link = next) {
         next = link->next;
         ew__link_close(link, EW_OK);
     }
-    check_closed(pool);
+    ew__pool_check_closed(pool);
 }
 
-void ew__pool_done(ew__pool *pool) { ew__scratches_done(&pool->scratches, pool->loop->home.env); }
+void ew__pool_done(ew__pool *pool) {
+    if (pool->kind->done)
+        pool->kind->done(pool);
+    ew__scratches_done(&pool->scratches, pool->loop->home.env);
+}

@@ -1,5 +1,7 @@
 /*
  * endpoint/pool.h: the connections of a client to its target, and the calls that wait for one. Loop thread only.
+ *
+ * Most targets are dialled (pool.c). For some we listen, and peers that offer actions dial us (pool_listen.c).
  */
 #ifndef EW_ENDPOINT_POOL_H
 #define EW_ENDPOINT_POOL_H
@@ -9,19 +11,22 @@
 typedef struct ew__pool ew__pool;
 
 struct ew__pool {
+    const struct ew__pool_kind *kind; /* pool_kind.h */
     ew__loop *loop;
     const ew__wire *wire;
     ew__site site;
     ew__where where; /* what it points to is borrowed */
     ew__link *links;
     struct ew__pool_wait *first, *last; /* calls that wait, in order */
+    struct ew__pool_wait *cursor;       /* of a walk over them: stays right when one leaves */
     uint32_t n_waiting;
     uint32_t n_dialling;
     uint32_t n_links;
     struct ew__pool_dial *dials;
     ew__scratches scratches;
     ew__traffic traffic;
-    ew__timer idle; /* closes connections that nobody uses */
+    ew__timer idle;                 /* closes connections that nobody uses */
+    struct ew__pool_listen *listen; /* what a pool has that listens */
     bool closing;
     void (*on_closed)(ew__pool *pool);
     void *ud;
@@ -29,6 +34,15 @@ struct ew__pool {
 
 /* where is copied, what it points to is borrowed. */
 void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const ew__where *where);
+/*
+ * The pool's peers dial address (borrowed; its port is filled in): begins to listen, before the loop runs or on its
+ * thread. door: the wire that connections begin with, which hands them over to the pool's (site.upgrade); NULL: they
+ * begin with the pool's own. The pool's where may name a program (argv, vars) that is started with the first call. After
+ * ew__pool_init. Errors as ew__address_probe; EW_ENOMEM. ew__pool_close must follow in any case.
+ */
+ew_err ew__pool_listen(ew__pool *pool, ew__address *address, const ew__wire *door);
+/* How many runtimes are connected to a pool that listens. Any thread. */
+uint32_t ew__pool_runtimes(const ew__pool *pool);
 /* Opens a call that was made with ew__call_new: it ends exactly once, whatever happens to the connections. */
 void ew__pool_open(ew__pool *pool, ew_call *call);
 /* Fails what waits, closes all; on_closed follows, possibly at once. */

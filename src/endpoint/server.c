@@ -4,6 +4,20 @@
  */
 #include "endpoint/server.h"
 
+static void on_runtime(ew__runtimes *all, ew__runtime *runtime) {
+    ew__server *server = all->ud;
+    if (server->on_runtime)
+        server->on_runtime(server, runtime);
+}
+
+static void on_runtime_gone(ew__runtimes *all, ew__runtime *runtime) {
+    ew__server *server = all->ud;
+    if (server->on_runtime_gone)
+        server->on_runtime_gone(server, runtime);
+}
+
+static const ew__runtimes_hooks hooks = {.changed = on_runtime, .gone = on_runtime_gone};
+
 ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors,
                        atomic_uint *connections) {
     memset(server, 0, sizeof *server);
@@ -11,6 +25,7 @@ ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registr
     server->registry = registry;
     server->connections = connections;
     server->max_doors = max_doors;
+    ew__runtimes_init(&server->runtimes, &loop->home, &hooks, server);
     server->doors = ew__zalloc(loop->home.env, sizeof *server->doors * max_doors);
     return server->doors ? EW_OK : EW_ENOMEM;
 }
@@ -35,13 +50,25 @@ static void on_link_closed(ew__link *link, ew_err why) {
     ew__server *server = link->owner_ud;
     (void)why;
     on_link_eof(link);
+    ew__runtimes_closed(&server->runtimes, link);
     EW__LIST_REMOVE(server->links, link);
     server->n_links--;
     atomic_fetch_sub_explicit(server->connections, 1, memory_order_relaxed);
     check_closed(server);
 }
 
-static const ew__link_owner owner = {.eof = on_link_eof, .closed = on_link_closed};
+static const char *on_link_greet(ew__link *link, const ew__self *who) {
+    ew__server *server = link->owner_ud;
+    return link->conn.site->draining ? "the manager is going down" : ew__runtimes_greet(&server->runtimes, link, who);
+}
+
+static void on_link_ready(ew__link *link) {
+    if (link->runtime)
+        ew__runtimes_ready(link->runtime->all, link);
+}
+
+static const ew__link_owner owner = {
+    .eof = on_link_eof, .ready = on_link_ready, .greet = on_link_greet, .closed = on_link_closed};
 
 static void on_door_closed(ew__listener *listener) {
     ew__door *door = ew__container_of(listener, ew__door, listener);
@@ -139,6 +166,7 @@ void ew__server_refresh(ew__server *server) {
 
 void ew__server_drain(ew__server *server) {
     close_doors(server);
+    ew__runtimes_silence(&server->runtimes);
     for (size_t i = 0; i < server->n_doors; i++)
         server->doors[i].site.draining = true;
     for (ew__link *link = server->links, *next; link; link = next) {
@@ -153,6 +181,7 @@ void ew__server_close(ew__server *server, bool now, void (*on_closed)(ew__server
         server->closing = true;
         server->on_closed = on_closed;
         close_doors(server);
+        ew__runtimes_silence(&server->runtimes);
     }
     for (ew__link *link = server->links, *next; link; link = next) {
         next = link->next;

@@ -5,7 +5,7 @@
 #ifndef EW_ENDPOINT_SERVER_H
 #define EW_ENDPOINT_SERVER_H
 
-#include "endpoint/link.h"
+#include "endpoint/runtimes.h"
 
 typedef struct ew__server ew__server;
 
@@ -32,6 +32,10 @@ struct ew__server {
     bool closing;
     void (*on_closed)(ew__server *server);
     void (*on_stdio_end)(ew__server *server); /* standard input has ended, or the other side has gone; may be NULL */
+    /* a runtime that dialled us is new, or offers other things; and it has gone. Both may be NULL */
+    void (*on_runtime)(ew__server *server, ew__runtime *runtime);
+    void (*on_runtime_gone)(ew__server *server, ew__runtime *runtime);
+    ew__runtimes runtimes;
     void *ud;
 };
 

@@ -17,12 +17,13 @@ void ew__address_write_text(ew__address *address) {
     }
 }
 
-static bool is_loopback(const ew__address *address) {
-    if (address->storage.ss_family == AF_INET6) {
+bool ew__is_loopback(const struct sockaddr *address) {
+    if (address->sa_family == AF_INET6) {
         static const uint8_t one[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
-        return memcmp(&((const struct sockaddr_in6 *)&address->storage)->sin6_addr, one, 16) == 0;
+        return memcmp(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, one, 16) == 0;
     }
-    return ntohl(((const struct sockaddr_in *)&address->storage)->sin_addr.s_addr) >> 24 == 127;
+    return address->sa_family == AF_INET &&
+           ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
 }
 
 static ew_err parse_unix(const char *path, ew__address *ret) {
@@ -55,7 +56,7 @@ static ew_err parse_tcp(const char *text, ew__address *ret) {
     if (err != 0)
         return EW_EINVAL;
     ret->port = (uint16_t)port;
-    ret->loopback = is_loopback(ret);
+    ret->loopback = ew__is_loopback((const struct sockaddr *)&ret->storage);
     ew__address_write_text(ret);
     return EW_OK;
 }

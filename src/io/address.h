@@ -8,6 +8,8 @@
 
 void ew__address_write_text(ew__address *address); /* TCP: after its port has changed */
 
+bool ew__is_loopback(const struct sockaddr *address); /* 127.0.0.0/8 or ::1 */
+
 /* What errno is in our words. */
 ew_err ew__err_from_errno(void);
 

@@ -7,6 +7,7 @@
 #include "io/child_errors.h"
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +31,8 @@ struct ew__child {
     ew__loop *loop;
     ew__stream *stream;
     const char *const *argv;
+    ew__child_ended on_end; /* may be NULL */
+    void *on_end_ud;
     ew__child_started started; /* NULL once it was called */
     void *ud;
     ew__timer timer;  /* set from the beginning to the end, so that moving it cannot fail */
@@ -41,6 +44,7 @@ struct ew__child {
     int socket; /* until the stream has it */
     int error;  /* why it could not be started */
     stage stage;
+    bool companion;
     bool ended;    /* reaped, or given up */
     bool alone;    /* nobody is left in its group */
     bool released; /* the stream, if it ever had one, is closed */
@@ -94,16 +98,21 @@ static void arm(ew__child *child) {
     (void)ew__timer_set(&child->loop->home.timers, &child->timer, at, on_time);
 }
 
-static void log_end(const ew__child *child, bool known, int status) {
-    const ew_env *env = child->loop->home.env;
-    const char *name = child->argv[0];
-    if (!known)
-        ew__log(env, EW_LOG_WARN, "child", "%s ended, somebody else took its code", name);
-    else if (WIFSIGNALED(status))
-        ew__log(env, EW_LOG_WARN, "child", "%s was killed by signal %d", name, WTERMSIG(status));
-    else
-        ew__log(env, WEXITSTATUS(status) == 0 && child->stage != RUNS ? EW_LOG_DEBUG : EW_LOG_WARN, "child",
-                "%s ended with code %d", name, WEXITSTATUS(status));
+static void tell_end(const ew__child *child, bool known, int status) {
+    char how[64] = "ended, somebody else took its code";
+    ew_log_level level = EW_LOG_WARN;
+    if (known && WIFSIGNALED(status)) {
+        (void)snprintf(how, sizeof how, "was killed by signal %d", WTERMSIG(status));
+        if (child->companion && child->stage != RUNS) /* that is how we end it */
+            level = EW_LOG_DEBUG;
+    } else if (known) {
+        (void)snprintf(how, sizeof how, "ended with code %d", WEXITSTATUS(status));
+        if (child->stage != RUNS && (WEXITSTATUS(status) == 0 || child->companion))
+            level = EW_LOG_DEBUG;
+    }
+    ew__log(child->loop->home.env, level, "child", "%s %s", child->argv[0], how);
+    if (child->on_end)
+        child->on_end(child->on_end_ud, how);
 }
 
 /*
@@ -134,7 +143,7 @@ static void look_for_end(ew__child *child) {
     watch_stop(&child->end);
     ew__child_errors_drain(&child->lines, child->errors.fd);
     if (child->error == 0)
-        log_end(child, known, status);
+        tell_end(child, known, status);
     if (child->stage < TERMED) {
         child->stage = TERMED;
         child->step_at = now_of(child) + EW__MS(TERM_MS);
@@ -199,7 +208,7 @@ static void begin_end(ew__child *child) {
     if (child->stage != RUNS)
         return;
     child->stage = SHUT;
-    child->step_at = ew__home_read_clock(&child->loop->home) + EW__MS(EOF_MS);
+    child->step_at = ew__home_read_clock(&child->loop->home) + EW__MS(child->companion ? 0 : EOF_MS);
     arm(child);
 }
 
@@ -312,7 +321,7 @@ static int open_pidfd(pid_t pid) {
 #endif
 }
 
-int ew__child_start(ew__loop *loop, ew__stream *stream, const char *const *argv, ew__child_started started, void *ud,
+int ew__child_start(ew__loop *loop, ew__stream *stream, const ew__where *where, ew__child_started started, void *ud,
                     ew__child **ret_child) {
     ew__child *child = ew__zalloc(loop->home.env, sizeof *child);
     if (!child)
@@ -320,7 +329,7 @@ int ew__child_start(ew__loop *loop, ew__stream *stream, const char *const *argv,
     ew__spawned spawned;
     int err = ew__timer_set(&loop->home.timers, &child->timer, EW__NEVER - 1, on_time) == EW_OK ? 0 : UV_ENOMEM;
     if (err == 0)
-        err = ew__spawn(argv, &spawned);
+        err = ew__spawn(loop->home.env, where, &spawned);
     if (err != 0) {
         ew__timer_stop(&loop->home.timers, &child->timer);
         ew__free(loop->home.env, child, sizeof *child);
@@ -329,14 +338,17 @@ int ew__child_start(ew__loop *loop, ew__stream *stream, const char *const *argv,
     child->beside = (ew__beside){.shut = on_shut, .closing = on_shut, .closed = on_stream_closed};
     child->loop = loop;
     child->stream = stream;
-    child->argv = argv;
+    child->argv = where->argv;
+    child->companion = where->companion;
+    child->on_end = where->ended;
+    child->on_end_ud = where->ended_ud;
     child->started = started;
     child->ud = ud;
     child->pid = spawned.pid;
     child->socket = spawned.socket;
     child->step_at = EW__NEVER;
     child->released = true; /* there is no stream yet */
-    ew__child_errors_init(&child->lines, loop, argv[0]);
+    ew__child_errors_init(&child->lines, loop, where->argv[0]);
     bool told = watch_start(&child->verdict, child, spawned.verdict, on_verdict);
     (void)watch_start(&child->errors, child, spawned.errors, on_errors);
     (void)watch_start(&child->end, child, open_pidfd(spawned.pid), on_end);

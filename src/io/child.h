@@ -9,6 +9,9 @@
  * Its end: when the stream is closed or finished it sees eof; 500 ms later its group gets SIGTERM, 2 s later SIGKILL.
  * The stream's closed comes when it has been reaped. When it ends by itself, what it wrote is still read to the end,
  * and what is left of its group gets the same two signals.
+ *
+ * A companion is a program that will reach us by another way: what it writes to 1 is logged as what it writes to 2 is,
+ * 0 is a socket that stays open and silent, and because it does not look there, SIGTERM comes at once.
  */
 #ifndef EW_IO_CHILD_H
 #define EW_IO_CHILD_H
@@ -22,8 +25,11 @@ typedef struct ew__child ew__child;
 /* Told once, on the loop thread: 0, and the stream can be started; or an error of libuv, and nothing is left. */
 typedef void (*ew__child_started)(void *ud, int error);
 
-/* Starts argv (borrowed as long as the stream lives). 0, or an error of libuv: then started will not be called. */
-int ew__child_start(ew__loop *loop, ew__stream *stream, const char *const *argv, ew__child_started started, void *ud,
+/*
+ * Starts where->argv (borrowed as long as the stream lives, as vars is). 0, or an error of libuv: then started will not
+ * be called.
+ */
+int ew__child_start(ew__loop *loop, ew__stream *stream, const ew__where *where, ew__child_started started, void *ud,
                     ew__child **ret_child);
 /* Before started was called: gives it up. started(UV_ECANCELED) follows when it is gone. */
 void ew__child_abandon(ew__child *child);
@@ -38,6 +44,6 @@ typedef struct ew__spawned {
 } ew__spawned;
 
 /* The descriptors are non-blocking and close-on-exec. 0 or an error of libuv. */
-int ew__spawn(const char *const *argv, ew__spawned *ret);
+int ew__spawn(const ew_env *env, const ew__where *where, ew__spawned *ret);
 
 #endif

@@ -3,6 +3,7 @@
  * There is one time limit for all of it.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "io/address.h"
 #include "io/child.h"
 #include <netdb.h>
 #include <stdio.h>
@@ -78,7 +79,12 @@ static void on_connect(uv_connect_t *request, int status) {
     close_attempt(dial);
 }
 
+/* The very address that will be connected to is looked at: a name may mean another one a moment later. */
+static bool may_try(const ew__dial *dial) { return !dial->where.loopback_only || ew__is_loopback(dial->at->ai_addr); }
+
 static void try_address(ew__dial *dial) {
+    for (; dial->at && !may_try(dial); dial->at = dial->at->ai_next)
+        dial->last_error = dial->last_error ? dial->last_error : UV_EADDRNOTAVAIL;
     if (!dial->at) {
         finish(dial, EW_ECONNECT);
         return;
@@ -169,7 +175,9 @@ static int begin(ew__dial *dial) {
     case EW__WHERE_UNIX:
         return begin_unix(dial);
     case EW__WHERE_CHILD:
-        return ew__child_start(dial->loop, dial->stream, dial->where.argv, on_child_started, dial, &dial->child);
+        return ew__child_start(dial->loop, dial->stream, &dial->where, on_child_started, dial, &dial->child);
+    case EW__WHERE_LISTEN:
+        break;
     }
     return UV_EINVAL;
 }

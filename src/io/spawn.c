@@ -23,7 +23,8 @@
 struct plan {
     const char *program;
     const char *const *argv;
-    int socket, errors, verdict;
+    char *const *vars; /* its environment */
+    int socket, output, errors, verdict;
     pid_t parent;
 };
 
@@ -54,10 +55,10 @@ static void run_child(const struct plan *plan) {
     if (getppid() != plan->parent) /* it died before prctl: nobody will tell us */
         _exit(CANNOT_RUN);         /* allow-banned: in the child, not in the host */
     reset_signals();
-    if (dup2(plan->socket, 0) >= 0 && dup2(plan->socket, 1) >= 0 && dup2(plan->errors, 2) >= 0) {
+    if (dup2(plan->socket, 0) >= 0 && dup2(plan->output, 1) >= 0 && dup2(plan->errors, 2) >= 0) {
         close_others();
         pthread_sigmask(SIG_SETMASK, &none, NULL);
-        (void)execve(plan->program, (char *const *)(uintptr_t)plan->argv, environ);
+        (void)execve(plan->program, (char *const *)(uintptr_t)plan->argv, plan->vars);
     }
     int error = errno;
     ssize_t written = write(plan->verdict, &error, sizeof error);
@@ -152,14 +153,50 @@ static int fork_child(const struct plan *plan, pid_t *ret_pid) {
     return error;
 }
 
-int ew__spawn(const char *const *argv, ew__spawned *ret) {
+static bool same_name(const char *a, const char *b) {
+    size_t n = strcspn(a, "=");
+    return n == strcspn(b, "=") && memcmp(a, b, n) == 0;
+}
+
+static bool is_replaced(const char *var, const char *const *vars) {
+    for (; *vars; vars++)
+        if (same_name(var, *vars))
+            return true;
+    return false;
+}
+
+static size_t count(const char *const *vars) {
+    size_t n = 0;
+    while (vars && vars[n])
+        n++;
+    return n;
+}
+
+/* What the child's environment will be: ours, with vars in place of those of the same name. NULL: no memory. */
+static const char **make_environment(const ew_env *env, const char *const *vars, size_t *ret_size) {
+    const char *const *inherited = (const char *const *)environ;
+    *ret_size = (count(inherited) + count(vars) + 1) * sizeof *vars;
+    const char **all = ew__alloc(env, *ret_size);
+    size_t n = 0;
+    for (size_t i = 0; all && inherited && inherited[i]; i++)
+        if (!is_replaced(inherited[i], vars))
+            all[n++] = inherited[i];
+    for (size_t i = 0; all && i < count(vars); i++)
+        all[n++] = vars[i];
+    if (all)
+        all[n] = NULL;
+    return all;
+}
+
+static int spawn_with(const ew__where *where, char *const *vars, ew__spawned *ret) {
     char program[PATH_MAX];
     int socket[2] = {-1, -1}, errors[2] = {-1, -1}, verdict[2] = {-1, -1};
-    int error = find_program(argv[0], program, sizeof program);
+    int error = find_program(where->argv[0], program, sizeof program);
     if (error == 0)
         error = make_pairs(socket, errors, verdict);
     if (error == 0) {
-        struct plan plan = {program, argv, socket[1], errors[1], verdict[1], getpid()};
+        int output = where->companion ? errors[1] : socket[1];
+        struct plan plan = {program, where->argv, vars, socket[1], output, errors[1], verdict[1], getpid()};
         error = fork_child(&plan, &ret->pid);
     }
     if (error != 0) {
@@ -175,4 +212,14 @@ int ew__spawn(const char *const *argv, ew__spawned *ret) {
     ret->errors = errors[0];
     ret->verdict = verdict[0];
     return 0;
+}
+
+int ew__spawn(const ew_env *env, const ew__where *where, ew__spawned *ret) {
+    size_t size = 0;
+    const char **vars = where->vars ? make_environment(env, where->vars, &size) : NULL;
+    if (where->vars && !vars)
+        return UV_ENOMEM;
+    int error = spawn_with(where, vars ? (char *const *)(uintptr_t)vars : environ, ret);
+    ew__free(env, (void *)vars, size);
+    return error;
 }

@@ -153,7 +153,15 @@ void ew__listener_close(ew__listener *listener, void (*closed)(ew__listener *lis
 
 /* ---- dialling ---- */
 
-typedef enum ew__where_kind { EW__WHERE_TCP, EW__WHERE_UNIX, EW__WHERE_CHILD } ew__where_kind;
+typedef enum ew__where_kind {
+    EW__WHERE_TCP,
+    EW__WHERE_UNIX,
+    EW__WHERE_CHILD,
+    EW__WHERE_LISTEN /* peers dial us: nothing that a dial could reach */
+} ew__where_kind;
+
+/* A child is told about when it has ended, on the loop thread. how: "ended with code 1"; it lasts for the call. */
+typedef void (*ew__child_ended)(void *ud, const char *how);
 
 /* Whom to reach. It is copied; what it points to is borrowed while the dial runs, argv as long as the stream lives. */
 typedef struct ew__where {
@@ -162,6 +170,11 @@ typedef struct ew__where {
     const char *host;        /* TCP */
     const char *path;        /* Unix */
     const char *const *argv; /* child: the program and its arguments, NULL-ended */
+    bool loopback_only;      /* TCP: of the addresses found, try only those that no other machine has */
+    const char *const *vars; /* child: "VAR=VALUE" beside what it inherits, NULL-ended; may be NULL */
+    bool companion;          /* child: it is not the peer, but will dial us (child.h) */
+    ew__child_ended ended;   /* child; may be NULL */
+    void *ended_ud;
 } ew__where;
 
 typedef struct ew__dial ew__dial;

@@ -80,32 +80,32 @@ static ew__metrics_row *row_of(ew__observer *observer, const ew_call *call) {
     return row ? row : new_row(metrics, call);
 }
 
-static void on_opened(ew__observer *observer, const ew_call *call) {
+static void on_opened(ew__observer *observer, ew_call *call) {
     ew__metrics_row *row = row_of(observer, call);
     if (row)
         add(&row->opened, 1);
 }
 
-static void on_chunk(ew__observer *observer, const ew_call *call, size_t bytes) {
+static void on_chunk(ew__observer *observer, ew_call *call, size_t bytes) {
     ew__metrics_row *row = row_of(observer, call);
     (void)bytes;
     if (row)
         add(&row->chunks, 1);
 }
 
-static void on_ended(ew__observer *observer, const ew_call *call, ew_status status, uint64_t duration_ns) {
+static void on_ended(ew__observer *observer, ew_call *call, const ew__end *end, uint64_t duration_ns) {
     ew__metrics_row *row = row_of(observer, call);
     if (!row)
         return;
     size_t i = 0;
     while (i < EW__BUCKETS - 1 && duration_ns > bounds[i].ns)
         i++;
-    add(&row->ended[status], 1);
+    add(&row->ended[end->status], 1);
     add(&row->bucket[i], 1);
     add(&row->sum_ns, duration_ns);
 }
 
-static void on_left(ew__observer *observer, const ew_call *call, uint64_t after_cancel_ns) {
+static void on_left(ew__observer *observer, ew_call *call, uint64_t after_cancel_ns) {
     ew__metrics_row *row = row_of(observer, call);
     if (!row)
         return;
@@ -275,6 +275,11 @@ static void write_extra(ew__buf *out, const ew__metrics_extra *extra) {
     write_number(out, "everywire_bytes_sent_total", "counter", "Bytes sent on all connections.", extra->bytes_out);
     write_number(out, "everywire_events_dropped_total", "counter", "Events that came after the end of their call.",
                  extra->events_dropped);
+    write_number(out, "everywire_spans_exported_total", "counter",
+                 "Starts and ends of spans that the telemetry server has taken.", extra->spans_exported);
+    write_number(out, "everywire_spans_dropped_total", "counter",
+                 "Starts and ends of spans that were lost: the queue was full, or the server refused them.",
+                 extra->spans_dropped);
     write_number(out, "everywire_loops", "gauge", "Event loops.", extra->loops);
 }
 

@@ -26,6 +26,7 @@ typedef struct ew__metrics_extra {
     uint64_t connections_open, connections_accepted, connections_refused;
     uint64_t bytes_in, bytes_out;
     uint64_t events_dropped;
+    uint64_t spans_exported, spans_dropped;
     uint64_t loops;
 } ew__metrics_extra;
 

@@ -200,69 +200,61 @@ size_t ew__rpc_ids_next(ew__rpc_ids *ids, char out[EW__RPC_ID_ROOM]) {
 
 /* ---- writing ---- */
 
-static void add(ew__rpc_out *out, ew_str piece) {
-    out->piece[out->n++] = piece;
-    out->len += piece.len;
-}
-
 /* Begins a message. */
 static void add_id(ew__rpc_out *out, ew_str id) {
-    out->n = 0;
-    out->len = 0;
-    add(out, EW_STR("{\"jsonrpc\":\"2.0\",\"id\":"));
-    add(out, id.len ? id : EW_STR("null"));
+    ew__rpc_out_begin(out, EW_STR("{\"jsonrpc\":\"2.0\",\"id\":"));
+    ew__rpc_out_add(out, id.len ? id : EW_STR("null"));
 }
 
 void ew__rpc_put_request(ew__rpc_out *out, ew_str id, ew_str method, int stream, ew_str params) {
     if (id.len) {
         add_id(out, id);
-        add(out, EW_STR(",\"method\":"));
+        ew__rpc_out_add(out, EW_STR(",\"method\":"));
     } else {
-        out->n = 0;
-        out->len = 0;
-        add(out, EW_STR("{\"jsonrpc\":\"2.0\",\"method\":"));
+        ew__rpc_out_begin(out, EW_STR("{\"jsonrpc\":\"2.0\",\"method\":"));
     }
-    add(out, method);
+    ew__rpc_out_add(out, method);
     if (stream)
-        add(out, EW_STR(",\"stream\":1"));
+        ew__rpc_out_add(out, EW_STR(",\"stream\":1"));
     if (params.len) {
-        add(out, EW_STR(",\"params\":"));
-        add(out, params);
+        ew__rpc_out_add(out, EW_STR(",\"params\":"));
+        ew__rpc_out_add(out, params);
     }
-    add(out, EW_STR("}"));
+    ew__rpc_out_add(out, EW_STR("}"));
 }
 
 void ew__rpc_put_result(ew__rpc_out *out, ew_str id, int stream, ew_str result) {
     add_id(out, id);
-    add(out, stream ? EW_STR(",\"stream\":1,\"result\":") : EW_STR(",\"result\":"));
-    add(out, result);
-    add(out, EW_STR("}"));
+    ew__rpc_out_add(out, stream ? EW_STR(",\"stream\":1,\"result\":") : EW_STR(",\"result\":"));
+    ew__rpc_out_add(out, result);
+    ew__rpc_out_add(out, EW_STR("}"));
 }
 
 void ew__rpc_put_error(ew__rpc_out *out, ew_str id, ew_str error) {
     add_id(out, id);
-    add(out, EW_STR(",\"error\":"));
-    add(out, error);
-    add(out, EW_STR("}"));
+    ew__rpc_out_add(out, EW_STR(",\"error\":"));
+    ew__rpc_out_add(out, error);
+    ew__rpc_out_add(out, EW_STR("}"));
 }
 
 void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, ew_str data) {
     bool close = stream == EW__RPC_STREAM_CLOSE;
     add_id(out, id);
     if (data.len) {
-        add(out, close ? EW_STR(",\"stream\":3,\"data\":") : EW_STR(",\"stream\":2,\"data\":"));
-        add(out, data);
-        add(out, EW_STR("}"));
+        ew__rpc_out_add(out, close ? EW_STR(",\"stream\":3,\"data\":") : EW_STR(",\"stream\":2,\"data\":"));
+        ew__rpc_out_add(out, data);
+        ew__rpc_out_add(out, EW_STR("}"));
     } else {
-        add(out, close ? EW_STR(",\"stream\":3}") : EW_STR(",\"stream\":2}"));
+        ew__rpc_out_add(out, close ? EW_STR(",\"stream\":3}") : EW_STR(",\"stream\":2}"));
     }
 }
 
 void ew__rpc_put_close(ew__rpc_out *out, ew_str id, bool error, ew_str value) {
     add_id(out, id);
-    add(out, error ? EW_STR(",\"stream\":3,\"data\":{\"error\":") : EW_STR(",\"stream\":3,\"data\":{\"result\":"));
-    add(out, value);
-    add(out, EW_STR("}}"));
+    ew__rpc_out_add(out, error ? EW_STR(",\"stream\":3,\"data\":{\"error\":")
+                               : EW_STR(",\"stream\":3,\"data\":{\"result\":"));
+    ew__rpc_out_add(out, value);
+    ew__rpc_out_add(out, EW_STR("}}"));
 }
 
 ew_err ew__rpc_write_error(ew__buf *buf, int64_t code, ew_str message, ew_str data) {

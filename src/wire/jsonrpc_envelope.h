@@ -94,6 +94,26 @@ typedef struct ew__rpc_out {
     size_t len; /* of all pieces */
 } ew__rpc_out;
 
+/* For messages of a wire's own: begin, then piece by piece. */
+static inline void ew__rpc_out_add(ew__rpc_out *out, ew_str piece) {
+    out->piece[out->n++] = piece;
+    out->len += piece.len;
+}
+static inline void ew__rpc_out_begin(ew__rpc_out *out, ew_str piece) {
+    out->n = 0;
+    out->len = 0;
+    ew__rpc_out_add(out, piece);
+}
+
+/* Writes all pieces one behind the other; returns where they end. */
+static inline uint8_t *ew__rpc_out_copy(const ew__rpc_out *out, uint8_t *at) {
+    for (unsigned i = 0; i < out->n; i++) {
+        memcpy(at, out->piece[i].ptr, out->piece[i].len);
+        at += out->piece[i].len;
+    }
+    return at;
+}
+
 /* id empty: a notification. method with its quotes. stream 0 or 1. params empty: the member is left out. */
 void ew__rpc_put_request(ew__rpc_out *out, ew_str id, ew_str method, int stream, ew_str params);
 void ew__rpc_put_result(ew__rpc_out *out, ew_str id, int stream, ew_str result);

@@ -16,6 +16,7 @@
 typedef struct ew__wire ew__wire;
 typedef struct ew__conn ew__conn;
 typedef struct ew__peer ew__peer;
+typedef struct ew__self ew__self;
 
 /* What a wire can carry. A bridge and the users' papers read these. */
 enum {
@@ -47,7 +48,21 @@ typedef struct ew__site {
     ew_str path;                    /* calling: what precedes an action's name, "" or "/base" */
     uint8_t framing;                /* jsonrpc: an ew__framing (frame/line.h) */
     struct ew__scrape *scrape;      /* serving: who can tell the metrics; may be NULL */
+    const ew__wire *upgrade;        /* serving HTTP: WebSockets are handed to this wire, on which we call; or NULL */
+    bool only_upgrade;              /* ... and nothing else is served on this listener */
+    const ew__self *self;           /* reflection, serving: how we introduce ourselves */
+    ew_str telemetry;               /* reflection, calling: the server that runtimes are told of; may be empty */
+    /* reflection, serving: the manager names a telemetry server (plain text, not checked yet); may be NULL */
+    void (*told_telemetry)(struct ew__site *site, ew_str url);
 } ew__site;
+
+/* A runtime as it introduces itself to its manager. Slices; how long they last, the function says that hands them out. */
+struct ew__self {
+    ew_str id;      /* unique among the runtimes of a manager */
+    ew_str name;    /* of the program, for people; may be empty */
+    ew_str version; /* what it is made with, "everywire/0.1.0"; may be empty */
+    int64_t pid;
+};
 
 /* Writes the metrics of the whole program as text. */
 struct ew__scrape {
@@ -70,8 +85,22 @@ typedef struct ew__conn_ops {
     void (*finish)(ew__conn *conn);
     /* Close now. The peer is told `gone` later, not from inside this call. */
     void (*abort)(ew__conn *conn);
-    /* Calling: the peer can take another call now (a client's queue moves on). May be NULL. */
+    /*
+     * Calling: the peer can take another call now (a client's queue moves on). Serving, where we have dialled: the
+     * other side has taken us on, calls may come. May be NULL.
+     */
     void (*ready)(ew__conn *conn);
+    /*
+     * Calling: the peer says who it is; possibly again, with another name. who lasts for the call. NULL: welcome;
+     * else a line for it that says why not. May be NULL: everybody is.
+     */
+    const char *(*greet)(ew__conn *conn, const ew__self *who);
+    /*
+     * The connection goes on as another wire's: in the next turn the present peer is told gone(EW_OK), one of that wire
+     * is made (conn->upgraded is true for it), and it gets the `rest` bytes (copied now) and all that follow. What is in
+     * conn->out still leaves. The present peer says nothing more after this. May be NULL.
+     */
+    void (*become)(ew__conn *conn, const ew__wire *wire, ew__role role, const uint8_t *rest, size_t n);
 } ew__conn_ops;
 
 struct ew__conn {
@@ -79,6 +108,7 @@ struct ew__conn {
     ew__home *home;
     ew__site *site;
     ew__out out;
+    bool upgraded; /* the opening handshake of a WebSocket is behind us: frames follow */
     bool stdio;    /* the peer is one process at the other end of pipes, no stranger: a bad line does not end it */
     void *scratch; /* wire->scratch_size bytes, cleared at first, shared by all connections of this wire on this home */
 };
@@ -97,6 +127,7 @@ struct ew__wire {
     size_t serve_size;   /* of the peer when it serves; the connection's owner allocates it, cleared, aligned to 16 */
     size_t call_size;    /* when it calls */
     size_t scratch_size; /* conn->scratch */
+    void (*scratch_done)(void *scratch); /* frees what hangs on it, after the last connection; may be NULL */
 
     /* Do these first bytes of a connection begin this wire? 1 yes, 0 not yet clear, -1 no. */
     int (*sniff)(const uint8_t *bytes, size_t n);

@@ -6,10 +6,12 @@
 #include "wire/http/http.h"
 #include "wire/jsonrpc/jsonrpc.h"
 #include "wire/mem/mem.h"
+#include "wire/reflection/reflection.h"
 
 const contract_wire contract_wires[] = {
     {.wire = &ew__wire_mem},
     {.wire = &ew__wire_jsonrpc, .lines = true, .all_lines = true, .asks_first = true, .eof_ms = 1000},
+    {.wire = &ew__wire_reflection},
     {.wire = &ew__wire_http, .lines = true, .cancel_is_ours = true},
 };
 const size_t n_contract_wires = sizeof contract_wires / sizeof *contract_wires;

@@ -3,7 +3,9 @@ the command line, fake peers, a reader of metrics. Not a test itself, and no HTT
 
 SPDX-License-Identifier: Apache-2.0
 """
+import base64
 import collections
+import hashlib
 import json
 import os
 import queue
@@ -12,6 +14,7 @@ import resource
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -1132,6 +1135,174 @@ class FakeRpc:
                 pass
             except Exception as e:  # for the test to see
                 self.problems.append(e)
+
+
+# ---- WebSockets, by hand ------------------------------------------------------------------------------------------
+
+WS_TEXT, WS_BINARY, WS_CLOSE, WS_PING, WS_PONG = 1, 2, 8, 9, 10
+
+
+def ws_accept(key):
+    """The value of Sec-WebSocket-Accept for a key."""
+    digest = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+    return base64.b64encode(digest).decode()
+
+
+def ws_frame(opcode, payload=b"", mask=False, fin=True, rsv=0):
+    """The bytes of a frame."""
+    n = len(payload)
+    head = bytes([(0x80 if fin else 0) | rsv << 4 | opcode])
+    bit = 0x80 if mask else 0
+    if n < 126:
+        head += bytes([bit | n])
+    elif n < 65536:
+        head += struct.pack(">BH", bit | 126, n)
+    else:
+        head += struct.pack(">BQ", bit | 127, n)
+    if not mask:
+        return head + payload
+    key = os.urandom(4)
+    body = bytes(b ^ key[i & 3] for i, b in enumerate(payload))
+    return head + key + body
+
+
+class WebSocket(Conn):
+    """A Conn past its opening handshake, on either side; strict about what the other side sends."""
+
+    @classmethod
+    def over(cls, sock, client, buffer=b""):
+        """On a connected socket, which it owns from now on. client: we are the side that masks."""
+        self = cls.__new__(cls)
+        self.sock, self.client, self.buffer = sock, client, buffer
+        self.eof = self.reset = False
+        self.close_code = None  # of the close frame that came
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self
+
+    @classmethod
+    def dial(cls, port, path="/", headers=(), timeout=10.0):
+        """As a client; raises AssertionError when the upgrade is refused."""
+        key = base64.b64encode(os.urandom(16)).decode()
+        c = Conn(port)
+        c.send(request("GET", path, None, [("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Version", "13"),
+                                           ("Sec-WebSocket-Key", key)] + list(headers), port=port))
+        head = parse_head(c._until(b"\r\n\r\n", time.monotonic() + timeout * SLOW))
+        if head.status != 101 or head.get("sec-websocket-accept") != ws_accept(key):
+            c.close()
+            raise AssertionError("not upgraded: %r" % head)
+        return cls.over(c.sock, True, c.buffer)
+
+    @classmethod
+    def accept(cls, sock, timeout=10.0):
+        """As a server: reads the request (kept as .request, .fields), answers 101."""
+        self = cls.over(sock, False)
+        head = self._until(b"\r\n\r\n", time.monotonic() + timeout * SLOW)
+        self.request, *lines = head.decode("latin-1").split("\r\n")
+        self.fields = {name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)}
+        self.send(("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                   "Sec-WebSocket-Accept: %s\r\n\r\n" % ws_accept(self.fields["sec-websocket-key"])).encode())
+        return self
+
+    def frame(self, opcode, payload=b"", **kw):
+        self.send(ws_frame(opcode, payload, mask=self.client, **kw))
+
+    def _exactly(self, n, end):
+        while len(self.buffer) < n:
+            if not self.fill(end):
+                if self.buffer:
+                    raise ProtocolError("closed inside a frame: %r" % self.buffer[:300])
+                raise Closed()
+        out, self.buffer = self.buffer[:n], self.buffer[n:]
+        return out
+
+    def next_frame(self, end):
+        """(opcode, payload, fin), checked."""
+        first, second = self._exactly(2, end)
+        n, masked = second & 0x7f, second >> 7
+        if first & 0x70:
+            raise ProtocolError("reserved bits in a frame: %#x" % first)
+        if bool(masked) == self.client:
+            raise ProtocolError("a frame that is masked, or not, against the rules")
+        if n >= 126:
+            size = 2 if n == 126 else 8
+            long = int.from_bytes(self._exactly(size, end), "big")
+            if long < (126 if size == 2 else 65536):
+                raise ProtocolError("a length that is longer than need be")
+            n = long
+        key = self._exactly(4, end) if masked else b""
+        body = self._exactly(n, end)
+        if masked:
+            pad = (key * (n // 4 + 1))[:n]
+            body = (int.from_bytes(body, "big") ^ int.from_bytes(pad, "big")).to_bytes(n, "big")
+        if first & 8 and (n > 125 or not first & 0x80):
+            raise ProtocolError("a control frame that is long or in pieces")
+        return first & 15, body, bool(first & 0x80)
+
+    def text(self, timeout=10.0):
+        """The next message as text; pings are answered. Raises Closed at the end, with the code of a close frame in
+        close_code."""
+        end, whole = time.monotonic() + timeout * SLOW, None
+        while True:
+            opcode, body, fin = self.next_frame(end)
+            if opcode == WS_PING:
+                self.frame(WS_PONG, body)
+            elif opcode == WS_CLOSE:
+                self.close_code = int.from_bytes(body[:2], "big") if body else 1005
+                raise Closed()
+            elif opcode in (WS_TEXT, 0):
+                if (opcode == 0) == (whole is None):
+                    raise ProtocolError("a message inside another, or the rest of none")
+                whole = (whole or b"") + body
+                if fin:
+                    return whole.decode("utf-8")
+            elif opcode != WS_PONG:
+                raise ProtocolError("unexpected opcode %d" % opcode)
+
+    def message(self, timeout=10.0):
+        return json.loads(self.text(timeout))
+
+    def tell(self, value):
+        """Sends JSON (or text as it is)."""
+        self.frame(WS_TEXT, (value if isinstance(value, str) else json.dumps(value)).encode())
+
+
+class Manager:
+    """A listening port of a reflection manager; accept() gives the next runtime's WebSocket."""
+
+    def __init__(self, port=0):
+        self.sock = socket.socket()
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.sock.bind(("127.0.0.1", port))
+        self.sock.listen(16)
+        self.port = self.sock.getsockname()[1]
+        self.url = "ws://127.0.0.1:%d" % self.port
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+    def accept(self, timeout=15.0):
+        self.sock.settimeout(timeout * SLOW)
+        try:
+            s, _ = self.sock.accept()
+        except socket.timeout:
+            raise TimedOut("nobody came")
+        return WebSocket.accept(s)
+
+    def runtime(self, timeout=15.0, answer=None):
+        """The next runtime and the params of its register, which is answered."""
+        ws = self.accept(timeout)
+        m = ws.message()
+        if m.get("method") != "register" or "id" not in m:
+            raise AssertionError("not a register: %r" % m)
+        ws.tell({"jsonrpc": "2.0", "id": m["id"], "result": answer})
+        return ws, m["params"]
+
+    def quiet(self, seconds):
+        """Whether nobody comes for that long."""
+        return not select.select([self.sock], [], [], seconds)[0]
 
 
 def alive(pid):

@@ -52,8 +52,11 @@ static void init_side(rig *r, int which) {
     ew__home_init(&side->home, &r->env.env, &r->limits);
     side->site.port = 3400;
     side->site.authority = EW_STR("127.0.0.1:3400");
-    if (which == RIG_SERVER)
+    static const ew__self self = {.id = {"rig", 3}, .name = {"rig", 3}, .version = {"everywire/0", 11}, .pid = 1};
+    if (which == RIG_SERVER) {
         side->site.actions = r->actions;
+        side->site.self = &self;
+    }
 }
 
 void rig_init(rig *r, const ew__wire *wire, const rig_options *options) {
@@ -63,6 +66,7 @@ void rig_init(rig *r, const ew__wire *wire, const rig_options *options) {
     ew_limits_complete(&r->limits);
     r->wire = wire;
     r->split = options->split;
+    r->handshake = options->handshake;
     r->pipe_room = options->pipe_room ? options->pipe_room : PIPE_ROOM;
     r->chance = options->seed * 2 + 1;
     r->actions = rig_actions();
@@ -239,10 +243,23 @@ static void conn_finish(ew__conn *conn) {
 
 static void conn_abort(ew__conn *conn) { end_close(end_of(conn), EW_OK); }
 
-static void conn_ready(ew__conn *conn) { (void)conn; }
+static void conn_ready(ew__conn *conn) {
+    rig_end *end = end_of(conn);
+    if (end->pair->rig->on_ready)
+        end->pair->rig->on_ready(end);
+}
 
-static const ew__conn_ops conn_ops = {
-    .send = conn_send, .read = conn_read, .finish = conn_finish, .abort = conn_abort, .ready = conn_ready};
+static const char *conn_greet(ew__conn *conn, const ew__self *who) {
+    rig_end *end = end_of(conn);
+    return end->pair->rig->greet ? end->pair->rig->greet(end, who) : NULL;
+}
+
+static const ew__conn_ops conn_ops = {.send = conn_send,
+                                      .read = conn_read,
+                                      .finish = conn_finish,
+                                      .abort = conn_abort,
+                                      .ready = conn_ready,
+                                      .greet = conn_greet};
 
 /* ---- reading ---- */
 
@@ -367,7 +384,8 @@ static void init_end(rig_pair *pair, int which) {
     end->pair = pair;
     end->side = which;
     end->reading = true;
-    end->conn = (ew__conn){.ops = &conn_ops, .home = &side->home, .site = &side->site};
+    end->conn =
+        (ew__conn){.ops = &conn_ops, .home = &side->home, .site = &side->site, .upgraded = !pair->rig->handshake};
     ew__out_init(&end->conn.out, &side->home.blocks);
     pair->pipe[which].room = pair->rig->pipe_room;
     pair->pipe[which].cut_at = UINT64_MAX;
@@ -392,7 +410,18 @@ static rig_pair *new_pair(rig *r, int raw) {
     return pair;
 }
 
-rig_pair *rig_connect(rig *r) { return new_pair(r, -1); }
+uint32_t rig_capacity(const rig_pair *pair) {
+    const rig_end *end = &pair->end[RIG_CLIENT];
+    return end->closing || !end->peer ? 0 : end->peer->wire->capacity(end->peer);
+}
+
+/* On a wire whose callee introduces itself first, that has happened, if it could. */
+rig_pair *rig_connect(rig *r) {
+    rig_pair *pair = new_pair(r, -1);
+    if (rig_capacity(pair) == 0)
+        rig_run(r);
+    return pair;
+}
 
 rig_pair *rig_connect_raw(rig *r, int raw) { return new_pair(r, raw); }
 
@@ -424,11 +453,6 @@ void rig_cut(rig_pair *pair, int sender, rig_cut_kind kind) {
 void rig_stall(rig_pair *pair, int side, bool on) { pair->pipe[side].room = on ? 0 : pair->rig->pipe_room; }
 
 void rig_close(rig_pair *pair, int side) { end_close(&pair->end[side], EW_OK); }
-
-uint32_t rig_capacity(const rig_pair *pair) {
-    const rig_end *end = &pair->end[RIG_CLIENT];
-    return end->closing || !end->peer ? 0 : end->peer->wire->capacity(end->peer);
-}
 
 /* ---- time ---- */
 
@@ -535,6 +559,8 @@ static void finish_side(rig *r, int which) {
         fail_msg("%s: %u calls of the %s have not ended", r->wire->name, side->home.live_calls, name);
     if (ew__timers_next(&side->home.timers) != EW__NEVER)
         fail_msg("%s: a timer of the %s is still set", r->wire->name, name);
+    if (side->scratch && r->wire->scratch_done)
+        r->wire->scratch_done(side->scratch);
     ew__free(&r->env.env, side->scratch, side->scratch ? (r->wire->scratch_size ? r->wire->scratch_size : 1) : 0);
     ew__home_done(&side->home);
 }

@@ -112,6 +112,7 @@ typedef struct rig_options {
     uint64_t seed;
     ew_limits limits; /* zero members: defaults */
     size_t pipe_room; /* what two sockets hold between them; 0: 256 KiB */
+    bool handshake;   /* a WebSocket's opening handshake is still to come */
 } rig_options;
 
 struct rig {
@@ -121,8 +122,11 @@ struct rig {
     rig_split split;
     uint64_t chance;
     size_t pipe_room;
-    void (*on_connect)(rig *r); /* a connection was made; may be NULL */
-    bool strict;                /* nothing was made to fail: scenarios check what came out, too */
+    void (*on_connect)(rig *r);     /* a connection was made; may be NULL */
+    void (*on_ready)(rig_end *end); /* the wire says that it can take a call (or was taken on); may be NULL */
+    const char *(*greet)(rig_end *end, const ew__self *who); /* ew__conn_ops.greet; may be NULL */
+    bool handshake;
+    bool strict; /* nothing was made to fail: scenarios check what came out, too */
     rig_side side[2];
     rig_pair *pairs;
     rig_call *calls, **last_call;

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "support/rig.h"
+#include "support/ws_peer.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -29,9 +30,12 @@ typedef struct player {
     size_t n_told; /* chunks that were looked at */
     bool end_told;
     text say, expect;
-    bool lines;       /* a wire of lines: they end with LF */
-    bool stdio;       /* the wire's end is a process at the other end of pipes */
-    char ids[10][64]; /* what {1} to {9} stand for; empty: not yet seen */
+    bool lines;          /* a wire of lines: they end with LF */
+    bool frames;         /* a wire of WebSocket frames: a line is one of them */
+    bool fragment;       /* ... and the last one that was said goes on */
+    bool stdio;          /* the wire's end is a process at the other end of pipes */
+    char telemetry[200]; /* the server that a manager tells its runtimes of */
+    char ids[10][64];    /* what {1} to {9} stand for; empty: not yet seen */
 } player;
 
 /* ---- texts ---- */
@@ -81,10 +85,66 @@ static void add_bytes(const player *p, text *t, const char *line, bool end, bool
             t->bytes[t->len++] = *line == '\\' ? unescape(p, &line) : *line;
         }
     }
-    if (end && !p->lines)
+    if (end && !p->lines && !p->frames)
         t->bytes[t->len++] = '\r';
     if (end)
         t->bytes[t->len++] = '\n';
+}
+
+/* ---- frames: who calls is the manager, whose frames are plain; the runtime has dialled, and masks its own ---- */
+
+static const struct {
+    const char *name;
+    int opcode;
+} kinds[] = {{"ping", WS_PING}, {"pong", WS_PONG}, {"binary", WS_BINARY}, {"close", WS_CLOSE}};
+
+/* The kind of frame that a line names behind its arrow, if it names one; *rest is what follows. */
+static int frame_kind(const char *line, const char **rest) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t n = strlen(kinds[i].name);
+        if (strncmp(line, kinds[i].name, n) == 0 && (line[n] == ' ' || line[n] == '\0')) {
+            *rest = line[n] ? line + n + 1 : "";
+            return kinds[i].opcode;
+        }
+    }
+    *rest = *line == ' ' ? line + 1 : line;
+    return WS_TEXT;
+}
+
+static void say_frame(player *p, const char *line) {
+    bool mask = p->raw == RIG_SERVER, part = *line == '|', raw = strncmp(line, "raw ", 4) == 0;
+    uint8_t *out = (uint8_t *)p->say.bytes + p->say.len;
+    const char *rest = NULL;
+    int kind = frame_kind(part ? line + 1 : line, &rest);
+    text payload = {.len = 0};
+    add_bytes(p, &payload, raw ? line + 4 : rest, false, true);
+    assert_true(p->say.len + payload.len + 200 < sizeof p->say.bytes);
+    payload.bytes[payload.len] = '\0';
+    if (raw) {
+        memcpy(out, payload.bytes, payload.len);
+        p->say.len += payload.len;
+        return;
+    }
+    if (kind == WS_CLOSE) {
+        unsigned code = (unsigned)strtoul(payload.bytes, NULL, 10);
+        const char *reason = strchr(payload.bytes, ' ');
+        p->say.len += ws_peer_close(out, mask, code, reason ? reason + 1 : "");
+        return;
+    }
+    bool control = kind == WS_PING || kind == WS_PONG;
+    int first = (part ? 0 : WS_FIN) | (p->fragment && !control ? WS_PART : kind);
+    p->say.len += ws_peer_frame(out, first, mask, payload.bytes, payload.len);
+    p->fragment = control ? p->fragment : part;
+}
+
+/* As ws_peer_lines writes them. */
+static void expect_frame(const player *p, text *t, const char *line) {
+    const char *rest = NULL;
+    int kind = frame_kind(line, &rest);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].opcode == kind)
+            t->len += (size_t)snprintf(t->bytes + t->len, 20, "(%s)%s", kinds[i].name, *rest ? " " : "");
+    add_bytes(p, t, rest, true, false);
 }
 
 /* Whether what follows is the id: the one that was seen, or now for the first time. Returns its length. */
@@ -126,6 +186,13 @@ static bool matches(player *p, const char *pattern, size_t n_pattern, const char
 
 /* ---- acting ---- */
 
+static char told_telemetry[200];
+
+static void on_telemetry(ew__site *site, ew_str url) {
+    (void)site;
+    (void)snprintf(told_telemetry, sizeof told_telemetry, "%.*s", (int)url.len, url.ptr);
+}
+
 /* The peer begins again, now knowing what its connection is. */
 static void be_stdio(rig_end *end) {
     ew__peer *peer = end->peer, kept = *peer;
@@ -143,6 +210,9 @@ static void start(player *p) {
     if (!p->wire)
         fail_msg("%s:%u: no wire yet", p->file, p->line);
     rig_init(&p->r, p->wire, &p->options);
+    told_telemetry[0] = '\0';
+    p->r.side[RIG_SERVER].site.told_telemetry = on_telemetry;
+    p->r.side[RIG_CLIENT].site.telemetry = ew_str_from(p->telemetry);
     p->pair = rig_connect_raw(&p->r, p->raw);
     if (p->stdio)
         be_stdio(&p->pair->end[1 - p->raw]);
@@ -160,9 +230,13 @@ static void compare(player *p) {
     start(p);
     rig_run(&p->r);
     rig_end *end = &p->pair->end[p->raw];
-    if (!matches(p, p->expect.bytes, p->expect.len, end->got ? end->got : "", end->got_len))
-        fail_msg("%s:%u: expected\n%.*s\ngot\n%.*s", p->file, p->line, (int)p->expect.len, p->expect.bytes,
-                 (int)end->got_len, end->got ? end->got : "");
+    size_t n = end->got_len;
+    char *lines = p->frames ? ws_peer_lines(end->got, end->got_len, p->raw == RIG_CLIENT, &n) : NULL;
+    const char *got = lines ? lines : end->got ? end->got : "";
+    if (!matches(p, p->expect.bytes, p->expect.len, got, n))
+        fail_msg("%s:%u: expected\n%.*s\ngot\n%.*s", p->file, p->line, (int)p->expect.len, p->expect.bytes, (int)n,
+                 got);
+    free(lines);
     if (end->got_len)
         rig_forget(p->pair, end->got_len);
     p->expect.len = 0;
@@ -185,6 +259,14 @@ static void bytes_line(player *p, const char *line) {
         compare(p);
         if (!p->pair->end[p->raw].saw_eof)
             fail_msg("%s:%u: the connection is still open", p->file, p->line);
+        return;
+    }
+    if (p->frames && ours) {
+        say_frame(p, line + 1);
+        return;
+    }
+    if (p->frames) {
+        expect_frame(p, &p->expect, line + 1);
         return;
     }
     bool bare = line[1] == '|';
@@ -228,7 +310,7 @@ static void check_told(player *p, const char *expected) {
 }
 
 static void event_line(player *p, const char *line) {
-    char got[100];
+    char got[300];
     if (p->raw == RIG_SERVER) {
         assert_non_null(p->rc);
         check_told(p, line);
@@ -236,6 +318,8 @@ static void event_line(player *p, const char *line) {
     }
     if (strncmp(line, "opened", 6) == 0)
         (void)snprintf(got, sizeof got, "opened %u", p->r.n_opened);
+    else if (strncmp(line, "telemetry", 9) == 0)
+        (void)snprintf(got, sizeof got, "telemetry %s", told_telemetry);
     else
         (void)snprintf(got, sizeof got, "cancelled %u", p->r.n_cancelled);
     if (strcmp(got, line) != 0)
@@ -270,7 +354,8 @@ static void other_line(player *p, const char *line) {
     uint64_t ms = 0;
     if (is(line, "wire", &rest)) {
         p->wire = ew__wire_by_name(ew_str_from(rest));
-        p->lines = strcmp(rest, "http") != 0;
+        p->frames = strcmp(rest, "reflection") == 0;
+        p->lines = strcmp(rest, "http") != 0 && !p->frames;
         return;
     }
     if (is(line, "role", &rest)) {
@@ -283,6 +368,10 @@ static void other_line(player *p, const char *line) {
     }
     if (is(line, "limit", &rest)) {
         limit_line(p, rest);
+        return;
+    }
+    if (is(line, "telemetry", &rest)) {
+        (void)snprintf(p->telemetry, sizeof p->telemetry, "%s", rest);
         return;
     }
     if (p->say.len)
@@ -304,6 +393,8 @@ static void other_line(player *p, const char *line) {
         rig_call_send_end(p->rc);
     else if (is(line, "cancel", &rest))
         rig_call_cancel(p->rc);
+    else if (is(line, "drain", &rest))
+        p->wire->drain(p->pair->end[1 - p->raw].peer);
     else if (is(line, "wait", &rest) && ew__u64_parse(ew_str_from(rest), &ms))
         rig_advance(&p->r, ms);
     else

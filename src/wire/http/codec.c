@@ -105,6 +105,7 @@ ew_status ew__http_status_of(int code) {
     case 431:
         return EW_STATUS_RESOURCE_EXHAUSTED;
     case 405:
+    case 426:
     case 501:
     case 505:
         return EW_STATUS_UNIMPLEMENTED;

@@ -7,11 +7,16 @@
 
 #define NONE ((ew_str){NULL, 0})
 
-static void reject(ew__http_server *server, int status, const char *text) {
+void ew__http_reject(ew__http_server *server, int status, const char *text, const char *fields) {
     if (server->reject)
-        return; /* the first reason counts */
+        return;
     server->reject = (uint16_t)status;
     server->reject_text = text;
+    server->reject_fields = fields;
+}
+
+static void reject(ew__http_server *server, int status, const char *text) {
+    ew__http_reject(server, status, text, NULL);
 }
 
 /* ---- the fields we read ---- */
@@ -26,11 +31,21 @@ typedef struct fields {
     field host, origin, fetch_site, type, encoding, timeout, traceparent, tracestate;
     bool accepts_stream;
     bool raw;
+    bool websocket; /* by the fields of its handshake, good or bad */
 } fields;
 
 static void note(field *into, ew_str value) {
     if (into->count++ == 0)
         into->value = value;
+}
+
+/* Whether a list of protocols has that one; a version may follow it. */
+static bool names_websocket(ew_str list) {
+    static const ew_str name = {"websocket", 9};
+    for (size_t i = 0; i + name.len <= list.len; i++)
+        if (ew__str_is_nocase(ew__str(list.ptr + i, name.len), name))
+            return true;
+    return false;
 }
 
 static void read_field(fields *all, ew_str name, ew_str value) {
@@ -45,6 +60,10 @@ static void read_field(fields *all, ew_str name, ew_str value) {
             note(&all->origin, value);
         else if (IS("accept"))
             all->accepts_stream = all->accepts_stream || ew__http_accepts_stream(value);
+        break;
+    case 7:
+        if (IS("upgrade"))
+            all->websocket = all->websocket || names_websocket(value);
         break;
     case 10:
         if (IS("tracestate"))
@@ -69,6 +88,10 @@ static void read_field(fields *all, ew_str name, ew_str value) {
     case 16:
         if (IS("content-encoding"))
             note(&all->encoding, value);
+        break;
+    case 17:
+        if (IS("sec-websocket-key"))
+            all->websocket = true;
         break;
     case 22:
         if (IS("x-everywire-timeout-ms"))
@@ -133,6 +156,7 @@ static void read_content(ew__http_server *server, const ew__http_head *head, con
         reject(server, 415, "a Content-Encoding is not supported");
     if (head->has_length && head->length > server->peer.conn->home->limits->frame_bytes) {
         server->reject = 413; /* before every other reason: the body will not be read */
+        server->reject_fields = NULL;
         server->reject_text = "the body is larger than this server accepts";
     }
 }
@@ -203,6 +227,21 @@ static const char *read_target(const ew__http_head *head, char *memory, ew_str *
                                                                        : "the request target is not a valid path";
 }
 
+static void read_wish(ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path,
+                      ew_str query) {
+    bool only_upgrade = server->peer.conn->site->only_upgrade;
+    if (all->websocket && ew__http_can_upgrade(server)) {
+        ew__http_judge_upgrade(server, head);
+        return;
+    }
+    if (head->method == EW__HTTP_POST && !only_upgrade)
+        on_post(server, head, all, path, query);
+    else
+        server->page = (uint8_t)ew__http_page(head->method, path);
+    if (only_upgrade && server->page != EW__PAGE_HEALTH && server->page != EW__PAGE_READY)
+        ew__http_require_upgrade(server);
+}
+
 void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     ew__conn *conn = server->peer.conn;
     server->minor = (uint8_t)head->minor;
@@ -210,6 +249,8 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     server->is_head = head->method == EW__HTTP_HEAD;
     server->stream = server->stream_open = server->waiting = false;
     server->reject = 0;
+    server->reject_fields = NULL;
+    server->websocket = false;
     server->page = EW__PAGE_NONE;
     char stack[1024];
     char *memory = head->target.len <= sizeof stack ? stack : ew__alloc(conn->home->env, head->target.len);
@@ -222,10 +263,8 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
         reject(server, 403, stranger);
     else if (problem)
         reject(server, memory ? 400 : 503, problem);
-    else if (head->method == EW__HTTP_POST)
-        on_post(server, head, &all, path, query);
     else
-        server->page = (uint8_t)ew__http_page(head->method, path);
+        read_wish(server, head, &all, path, query);
     if (memory != stack)
         ew__free(conn->home->env, memory, head->target.len);
 }

@@ -1,6 +1,6 @@
 /*
  * wire/http/serve.c: the serving side of one HTTP connection: bytes, phases, timeouts. What a head means is in
- * request.c, answers are in respond.c.
+ * request.c, answers are in respond.c, WebSockets begin in upgrade.c.
  *
  * Bodies are kept in the call's own memory: one that arrives whole is copied there, a larger one grows in a buffer
  * (and is read straight into it) that the call then takes over. Memory for a body is taken as its bytes arrive, never
@@ -62,15 +62,21 @@ static void drop_request(ew__http_server *server) {
     server->whole = NONE;
     server->body_known = false;
     server->reject = 0;
+    server->reject_fields = NULL;
+    server->websocket = false;
     server->page = EW__PAGE_NONE;
     server->stream_open = false;
     server->is_head = false;
 }
 
-static void close_after_answer(ew__http_server *server) {
+void ew__http_server_rest(ew__http_server *server) {
     server->phase = EW__HTTP_CLOSED;
     ew__timer_stop(&home_of(server)->timers, &server->timer);
     ew__buf_done(&server->ahead);
+}
+
+static void close_after_answer(ew__http_server *server) {
+    ew__http_server_rest(server);
     server->peer.conn->ops->finish(server->peer.conn);
 }
 
@@ -89,6 +95,11 @@ void ew__http_exchange_done(ew__http_server *server) {
 }
 
 /* ---- bodies ---- */
+
+static void respond_reject(ew__http_server *server) {
+    const char *fields = server->reject_fields;
+    ew__http_respond_error(server, server->reject, fields ? ew_str_from(fields) : NONE, server->reject_text);
+}
 
 static void refuse_now(ew__http_server *server, int status, const char *text) {
     server->keep_alive = false;
@@ -173,8 +184,10 @@ static void on_head(ew__http_server *server) {
     ew__buf_init(&server->body, home_of(server)->env, (size_t)home_of(server)->limits->frame_bytes);
     server->progress = PROGRESS; /* the head is over: the body has its own time */
     bool body_follows = head->chunked || (head->has_length && head->length > 0);
-    if (server->reject && (server->reject == 413 || (body_follows && head->expect_continue))) {
-        refuse_now(server, server->reject, server->reject_text);
+    bool unwanted = body_follows && (head->expect_continue || server->websocket);
+    if (server->reject && (server->reject == 413 || unwanted)) {
+        server->keep_alive = false;
+        respond_reject(server);
     } else if (body_follows && head->expect_continue && ew__http1_unread(ew__http_reader(server)) == 0) {
         ew__out_str(&server->peer.conn->out, EW_STR("HTTP/1.1 100 Continue\r\n\r\n"));
         server->peer.conn->ops->send(server->peer.conn);
@@ -201,7 +214,9 @@ static void open_call(ew__http_server *server) {
 
 static void on_end(ew__http_server *server) {
     if (server->reject)
-        ew__http_respond_error(server, server->reject, NONE, server->reject_text);
+        respond_reject(server);
+    else if (server->websocket)
+        ew__http_answer_upgrade(server, ew__http1_head(ew__http_reader(server)));
     else if (server->page)
         ew__http_respond_page(server, (ew__http_page_id)server->page);
     else
@@ -270,9 +285,12 @@ static void run_input(ew__http_server *server, const uint8_t *bytes, size_t n) {
     server->in_pump = true;
     take_events(server);
     server->in_pump = false;
-    if (server->phase == EW__HTTP_RUNNING) {
+    if (server->phase == EW__HTTP_RUNNING || server->upgraded) {
         size_t unread = ew__http1_unread(reader);
-        keep_ahead(server, bytes + n - unread, unread);
+        if (server->upgraded)
+            ew__http_hand_over(server, bytes + n - unread, unread);
+        else
+            keep_ahead(server, bytes + n - unread, unread);
         ew__http1_forget(reader);
     }
     watch_phase(server, was_idle);

@@ -1,6 +1,6 @@
 /*
  * wire/http/serve.h: the serving side of one HTTP connection, shared by serve.c (bytes and phases), request.c (what a
- * head asks for) and respond.c (answers). One exchange at a time: a request that comes behind a running one waits.
+ * head asks for), upgrade.c (WebSockets) and respond.c (answers). One exchange at a time: a request that comes behind a running one waits.
  */
 #ifndef EW_WIRE_HTTP_SERVE_H
 #define EW_WIRE_HTTP_SERVE_H
@@ -31,13 +31,16 @@ typedef struct ew__http_server {
     bool stream_open; /* its head was written */
     bool waiting;     /* the call was told to wait for room */
     bool body_known;  /* Content-Length body, collected in `body` */
+    bool websocket;   /* the request wants to become a WebSocket; and, not rejected, it will */
+    bool upgraded;    /* it was answered so: what follows is the next wire's */
     uint8_t page;     /* ew__http_page: what a request that runs nothing gets */
     uint16_t reject;  /* the answer to the request is this error, whatever its body */
     const char *reject_text;
-    ew__buf body;       /* a body that did not come in one piece */
-    uint64_t body_left; /* with body_known */
-    ew_str whole;       /* a body that did: in the call's arena */
-    ew__buf ahead;      /* bytes read while a call runs */
+    const char *reject_fields; /* header lines that belong to it, constant text; or NULL */
+    ew__buf body;              /* a body that did not come in one piece */
+    uint64_t body_left;        /* with body_known */
+    ew_str whole;              /* a body that did: in the call's arena */
+    ew__buf ahead;             /* bytes read while a call runs */
     _Alignas(16) uint8_t reader[EW__HTTP_READER_BYTES];
 } ew__http_server;
 
@@ -48,6 +51,25 @@ static inline ew__http1 *ew__http_reader(ew__http_server *server) { return (ew__
  * server->reject. Answers nothing.
  */
 void ew__http_on_head(ew__http_server *server, const ew__http_head *head);
+
+/*
+ * upgrade.c: WebSockets, which are handed to site->upgrade. Judges such a request: sets server->websocket, and
+ * server->reject if it is refused.
+ */
+bool ew__http_can_upgrade(const ew__http_server *server);
+void ew__http_judge_upgrade(ew__http_server *server, const ew__http_head *head);
+/* A listener that takes nothing else refuses everything else. */
+void ew__http_require_upgrade(ew__http_server *server);
+/* The request is complete and was taken: answers it. */
+void ew__http_answer_upgrade(ew__http_server *server, const ew__http_head *head);
+/* The bytes behind it are the next wire's; the connection is too. */
+void ew__http_hand_over(ew__http_server *server, const uint8_t *rest, size_t n);
+
+/* request.c: the answer will be this error; the first reason counts. fields: header lines for it, or NULL. */
+void ew__http_reject(ew__http_server *server, int status, const char *text, const char *fields);
+
+/* serve.c: the connection says nothing more; its end is somebody else's. */
+void ew__http_server_rest(ew__http_server *server);
 
 /* serve.c: the answer was written in full: go on with the connection. */
 void ew__http_exchange_done(ew__http_server *server);

@@ -11,9 +11,9 @@
 /* The list has the newest call first; they leave in the order in which they were made. */
 static ew__jr_call *next_asking(const ew__jr_peer *peer) {
     ew__jr_call *oldest = NULL;
-    for (ew__jr_call *entry = peer->sent.first; entry; entry = entry->next)
-        if (entry->phase == EW__JR_ASKING)
-            oldest = entry;
+    for (ew__rpc_call *entry = peer->calls.sent.first; entry; entry = entry->next)
+        if (ew__jr_call_of(entry)->phase == EW__JR_ASKING)
+            oldest = ew__jr_call_of(entry);
     return oldest;
 }
 

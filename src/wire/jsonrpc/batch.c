@@ -50,7 +50,7 @@ static void add_pieces(ew__buf *buf, const ew__rpc_out *message) {
 /* An answer for which there is no room left becomes an error: each request of a batch gets one. */
 void ew__jr_batch_add(ew__jr_peer *peer, ew__jr_batch *batch, const ew__rpc_out *message) {
     ew__rpc_out shorter;
-    if (ew__jr_fits(peer, batch->answers.len + message->len + 3)) {
+    if (ew__rpc_fits(&peer->calls, batch->answers.len + message->len + 3)) {
         add_pieces(&batch->answers, message);
         return;
     }

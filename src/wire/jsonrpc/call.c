@@ -14,8 +14,8 @@
 
 static void send_frame(ew__jr_call *entry, int stream, ew_str data) {
     ew__rpc_out message;
-    ew__rpc_put_frame(&message, entry->id, stream, data);
-    ew__jr_send(entry->peer, &message, NULL);
+    ew__rpc_put_frame(&message, entry->base.id, stream, data);
+    ew__jr_send(ew__jr_peer_of(entry), &message, NULL);
 }
 
 /*
@@ -23,12 +23,12 @@ static void send_frame(ew__jr_call *entry, int stream, ew_str data) {
  * answered before it had all input is told that no more will come.
  */
 static ew_call *detach(ew__jr_call *entry) {
-    ew_call *call = entry->call;
-    if (entry->input_open && entry->phase != EW__JR_ASKING)
+    ew_call *call = entry->base.call;
+    if (entry->base.input_open && entry->phase != EW__JR_ASKING)
         send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
-    ew__jr_remove(entry);
+    ew__rpc_call_remove(&entry->base);
     for (uint32_t n = ew__jr_row_clear(call->home->env, &entry->left.held); n > 0; n--)
-        ew__jr_late(entry->peer);
+        ew__rpc_late(entry->base.all);
     return call;
 }
 
@@ -47,18 +47,18 @@ static void fail_as(ew__jr_call *entry, ew_origin origin, ew_status status, ew_s
 }
 
 void ew__jr_fail(ew__jr_call *entry, ew_origin origin, ew_status status, const char *message) {
-    ew__jr_peer *peer = entry->peer;
+    ew__jr_peer *peer = ew__jr_peer_of(entry);
     fail_as(entry, origin, status, ew_str_from(message));
     tell_ready(peer);
 }
 
 void ew__jr_fail_sent(ew__jr_peer *peer, ew_origin origin, ew_status status, ew_str message) {
-    while (peer->sent.first)
-        fail_as(peer->sent.first, origin, status, message);
+    while (peer->calls.sent.first)
+        fail_as(ew__jr_call_of(peer->calls.sent.first), origin, status, message);
 }
 
 static void done(ew__jr_call *entry, ew_str result) {
-    ew__jr_peer *peer = entry->peer;
+    ew__jr_peer *peer = ew__jr_peer_of(entry);
     ew_call *call = detach(entry);
     (void)ew__call_done_valid(call, result);
     ew_call_unref(call);
@@ -66,7 +66,7 @@ static void done(ew__jr_call *entry, ew_str result) {
 }
 
 static void fail_with(ew__jr_call *entry, ew_str error) {
-    ew__jr_peer *peer = entry->peer;
+    ew__jr_peer *peer = ew__jr_peer_of(entry);
     char text[MESSAGE_ROOM];
     ew_fault fault;
     ew__jr_read_fault(error, text, sizeof text, &fault);
@@ -88,8 +88,8 @@ static ew_err on_input(ew_call *call, ew_str chunk) {
     ew__jr_call *entry = call->callee_ud;
     ew__jr_row *held = &entry->left.held;
     if (entry->phase != EW__JR_ASKING) {
-        ew_err err = entry->peer->closed ? EW_FULL : ew__jr_send_chunk(entry, chunk);
-        return entry->peer->closed ? EW_FULL : err; /* the end of the connection is the call's, and follows */
+        ew_err err = ew__jr_peer_of(entry)->closed ? EW_FULL : ew__jr_send_chunk(entry, chunk);
+        return ew__jr_peer_of(entry)->closed ? EW_FULL : err; /* the end of the connection is the call's, and follows */
     }
     if (held->bytes + chunk.len > call->home->limits->out_max_bytes)
         return EW_ELIMIT;
@@ -102,13 +102,13 @@ static void on_input_end(ew_call *call) {
     if (entry->phase == EW__JR_ASKING &&
         ew__jr_row_add(call->home->env, &entry->left.held, ew__str(NULL, 0), true) == EW_OK)
         return;
-    entry->input_open = false;
+    entry->base.input_open = false;
     send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
 }
 
 static void on_no_end(ew__timer *timer, uint64_t now) {
     (void)now;
-    ew__jr_fail(ew__container_of(timer, ew__jr_call, timer), EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED,
+    ew__jr_fail(ew__container_of(timer, ew__jr_call, base.timer), EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED,
                 "the call was cancelled, and the peer has not ended it");
 }
 
@@ -116,14 +116,14 @@ static void send_cancel(ew__jr_call *entry) {
     ew__rpc_out message;
     char params[EW__RPC_ID_ROOM + 8];
     size_t n = 6;
-    if (entry->id.len > EW__RPC_ID_ROOM)
+    if (entry->base.id.len > EW__RPC_ID_ROOM)
         return;
     memcpy(params, "{\"id\":", n);
-    memcpy(params + n, entry->id.ptr, entry->id.len);
-    n += entry->id.len;
+    memcpy(params + n, entry->base.id.ptr, entry->base.id.len);
+    n += entry->base.id.len;
     params[n++] = '}';
     ew__rpc_put_request(&message, ew__str(NULL, 0), EW_STR("\"$/cancelRequest\""), 0, ew__str(params, n));
-    ew__jr_send(entry->peer, &message, NULL);
+    ew__jr_send(ew__jr_peer_of(entry), &message, NULL);
 }
 
 /*
@@ -137,11 +137,14 @@ static void on_cancel(ew_call *call, ew__cancel_why why) {
     if (entry->phase != EW__JR_ASKING)
         send_cancel(entry);
     entry->cancelling = true;
-    if (!waits || ew__timer_set(&home->timers, &entry->timer, home->now + EW__MS(CANCEL_MS), on_no_end) != EW_OK)
+    if (!waits || ew__timer_set(&home->timers, &entry->base.timer, home->now + EW__MS(CANCEL_MS), on_no_end) != EW_OK)
         ew__jr_fail(entry, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled");
 }
 
-static void on_room(ew_call *call) { ew__jr_unblock(call->callee_ud); }
+static void on_room(ew_call *call) {
+    ew__jr_call *entry = call->callee_ud;
+    ew__rpc_call_unblock(&entry->base);
+}
 
 static const ew__callee_ops callee = {
     .open = on_open, .input = on_input, .input_end = on_input_end, .cancel = on_cancel, .room = on_room};
@@ -156,11 +159,7 @@ const char *ew__jr_refuses(const ew_request_options *options) {
 
 uint32_t ew__jr_capacity(const ew__peer *base) {
     const ew__jr_peer *peer = (const ew__jr_peer *)(const void *)base;
-    uint64_t most = ew__jr_limits(peer)->calls_per_connection;
-    bool full = base->conn->out.bytes >= ew__jr_limits(peer)->out_max_bytes / 2;
-    if (peer->closed || peer->draining || peer->eof || full || peer->sent.n >= most)
-        return 0;
-    return (uint32_t)(most - peer->sent.n);
+    return peer->closed || peer->draining || peer->eof ? 0 : ew__rpc_capacity(&peer->calls);
 }
 
 /* Writes the request. EW_OK, EW_ENOMEM, EW_ELIMIT (too large). */
@@ -177,7 +176,7 @@ static ew_err send_request(ew__jr_peer *peer, ew_call *call, ew_str id, bool str
     if (err == EW_OK) {
         ew__rpc_put_request(&message, id, ew__buf_view(&method), call->has_input ? EW__RPC_STREAM_OPEN : 0,
                             list ? EW_STR("{}") : params);
-        if (ew__jr_fits(peer, message.len))
+        if (ew__rpc_fits(&peer->calls, message.len))
             ew__jr_send(peer, &message, line.len ? NULL : call);
         else
             err = EW_ELIMIT;
@@ -195,26 +194,26 @@ static ew_str unsent_reason(ew_err err) {
 
 /* Input that came while the peer was asked what it is follows its request at once. */
 static void send_held(ew__jr_call *entry) {
-    ew_call *call = entry->call;
+    ew_call *call = entry->base.call;
     ew__jr_held *item;
     while ((item = ew__jr_row_take(&entry->left.held)) != NULL) {
         if (item->close) {
-            entry->input_open = false;
+            entry->base.input_open = false;
             send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
         } else {
             (void)ew__jr_send_chunk(entry, ew__str(item->bytes, item->len));
         }
         ew__jr_held_free(call->home->env, item);
     }
-    if (!entry->waiting)
+    if (!entry->base.waiting)
         ew__call_input_room(call);
 }
 
 void ew__jr_send_now(ew__jr_call *entry) {
-    ew__jr_peer *peer = entry->peer;
-    ew_call *call = entry->call;
+    ew__jr_peer *peer = ew__jr_peer_of(entry);
+    ew_call *call = entry->base.call;
     entry->phase = EW__JR_SENT;
-    ew_err err = send_request(peer, call, entry->id, call->wants_chunks && peer->kind == EW__JR_EVERYWIRE);
+    ew_err err = send_request(peer, call, entry->base.id, call->wants_chunks && peer->kind == EW__JR_EVERYWIRE);
     if (err == EW_OK)
         send_held(entry);
     else
@@ -232,34 +231,24 @@ static void notify(ew__jr_peer *peer, ew_call *call) {
 /* The id that the caller chose, or a fresh one; in the call's memory. */
 static ew_err choose_id(ew__jr_peer *peer, ew__jr_call *entry) {
     char id[EW__RPC_ID_ROOM];
-    ew_call *call = entry->call;
+    ew_call *call = entry->base.call;
     if (call->wire_id.len == 0)
-        return ew__arena_str(&call->arena, ew__str(id, ew__rpc_ids_next(&peer->ids, id)), &entry->id);
+        return ew__arena_str(&call->arena, ew__str(id, ew__rpc_ids_next(&peer->ids, id)), &entry->base.id);
     ew__buf quoted;
     ew__buf_init(&quoted, call->home->env, SIZE_MAX / 2);
     ew_err err = ew__json_write_str(&quoted, call->wire_id, false);
     if (err == EW_OK)
-        err = ew__arena_str(&call->arena, ew__buf_view(&quoted), &entry->id);
+        err = ew__arena_str(&call->arena, ew__buf_view(&quoted), &entry->base.id);
     ew__buf_done(&quoted);
     return err;
 }
 
 static ew_err add_call(ew__jr_peer *peer, ew__jr_call *entry, ew_call *call) {
     memset(entry, 0, sizeof *entry);
-    entry->peer = peer;
-    entry->call = call;
-    entry->sent = true;
-    entry->input_open = call->has_input;
+    entry->base.all = &peer->calls;
+    entry->base.call = call;
     ew_err err = choose_id(peer, entry);
-    if (err == EW_OK)
-        err = ew__jr_index(entry);
-    if (err != EW_OK)
-        return err;
-    ew__jr_add(peer, entry);
-    ew_call_ref(call);
-    call->callee = &callee;
-    call->callee_ud = entry;
-    return EW_OK;
+    return err == EW_OK ? ew__rpc_call_send(&entry->base, &callee) : err;
 }
 
 ew_err ew__jr_open(ew__peer *base, ew_call *call) {
@@ -289,11 +278,12 @@ ew_err ew__jr_open(ew__peer *base, ew_call *call) {
 /* ---- what the wire tells: into the call ---- */
 
 static void on_silence(ew__timer *timer, uint64_t now) {
-    ew__jr_call *entry = ew__container_of(timer, ew__jr_call, timer);
-    bool heard = entry->blocked || now < entry->heard_at + EW__MS(entry->call->home->limits->stream_idle_ms);
-    if (entry->blocked)
-        entry->heard_at = now; /* it is our own reader that is slow */
-    if (heard && ew__jr_watch_silence(entry, on_silence) == EW_OK)
+    ew__jr_call *entry = ew__container_of(timer, ew__jr_call, base.timer);
+    bool heard =
+        entry->base.blocked || now < entry->base.heard_at + EW__MS(entry->base.call->home->limits->stream_idle_ms);
+    if (entry->base.blocked)
+        entry->base.heard_at = now; /* it is our own reader that is slow */
+    if (heard && ew__rpc_call_watch_silence(&entry->base, on_silence) == EW_OK)
         return;
     send_cancel(entry);
     ew__jr_fail(entry, EW_ORIGIN_CONNECT, EW_STATUS_DEADLINE_EXCEEDED, "the stream was silent for too long");
@@ -301,11 +291,11 @@ static void on_silence(ew__timer *timer, uint64_t now) {
 
 /* false: the call has ended, and entry with it. */
 static bool give_chunk(ew__jr_call *entry, ew_str json) {
-    ew_call *call = ew_call_ref(entry->call); /* the caller may let go while it takes the chunk */
+    ew_call *call = ew_call_ref(entry->base.call); /* the caller may let go while it takes the chunk */
     ew_err err = ew__call_chunk_valid(call, json);
     bool lives = call->callee_open;
     if (lives && err == EW_FULL)
-        ew__jr_block(entry);
+        ew__rpc_call_block(&entry->base);
     ew_call_unref(call);
     return lives;
 }
@@ -322,7 +312,7 @@ static void end_stream(ew__jr_call *entry, ew_str data) {
 }
 
 static void deliver_held(ew__jr_call *entry) {
-    ew_call *call = ew_call_ref(entry->call);
+    ew_call *call = ew_call_ref(entry->base.call);
     bool lives = true;
     ew__jr_held *item;
     while (lives && (item = ew__jr_row_take(&entry->left.held)) != NULL) {
@@ -339,14 +329,14 @@ static void deliver_held(ew__jr_call *entry) {
 }
 
 static void open_stream(ew__jr_call *entry, ew_str result) {
-    ew_call *call = entry->call;
+    ew_call *call = entry->base.call;
     if (ew__arena_str(&call->arena, result, &entry->left.base) != EW_OK) {
         ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
     entry->phase = EW__JR_STREAMING;
-    entry->heard_at = call->home->now;
-    if (!entry->cancelling && ew__jr_watch_silence(entry, on_silence) != EW_OK) {
+    entry->base.heard_at = call->home->now;
+    if (!entry->cancelling && ew__rpc_call_watch_silence(&entry->base, on_silence) != EW_OK) {
         ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
@@ -355,9 +345,9 @@ static void open_stream(ew__jr_call *entry, ew_str result) {
 
 static void on_listing(ew__jr_call *entry, ew_str document) {
     ew__buf listing;
-    if (entry->peer->kind == EW__JR_UNKNOWN)
-        entry->peer->kind = ew__jr_is_everywire(document) ? EW__JR_EVERYWIRE : EW__JR_OTHER;
-    ew__buf_init(&listing, entry->call->home->env, SIZE_MAX / 2);
+    if (ew__jr_peer_of(entry)->kind == EW__JR_UNKNOWN)
+        ew__jr_peer_of(entry)->kind = ew__jr_is_everywire(document) ? EW__JR_EVERYWIRE : EW__JR_OTHER;
+    ew__buf_init(&listing, entry->base.call->home->env, SIZE_MAX / 2);
     ew_err err = ew__jr_read_discover(&listing, document);
     if (err == EW_OK)
         done(entry, ew__buf_view(&listing));
@@ -369,12 +359,12 @@ static void on_listing(ew__jr_call *entry, ew_str document) {
 
 void ew__jr_answer(ew__jr_call *entry, const ew__rpc *message) {
     if (entry->phase != EW__JR_SENT)
-        ew__jr_late(entry->peer); /* a second answer, or one to a question that was not put */
+        ew__rpc_late(entry->base.all); /* a second answer, or one to a question that was not put */
     else if (message->kind == EW__RPC_ERROR)
         fail_with(entry, message->error);
     else if (message->stream == EW__RPC_STREAM_OPEN)
         open_stream(entry, message->result);
-    else if (entry->call->kind == EW__CALL_LIST)
+    else if (entry->base.call->kind == EW__CALL_LIST)
         on_listing(entry, message->result);
     else
         done(entry, message->result);
@@ -386,17 +376,17 @@ static void hold_frame(ew__jr_call *entry, const ew__rpc *message) {
     if (held->n >= HELD_MAX || held->bytes + message->data.len > HELD_MAX_BYTES)
         ew__jr_fail(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_RESOURCE_EXHAUSTED,
                     "too many frames came before the response that opens their stream");
-    else if (ew__jr_row_add(entry->call->home->env, held, message->data, message->stream == EW__RPC_STREAM_CLOSE) !=
-             EW_OK)
+    else if (ew__jr_row_add(entry->base.call->home->env, held, message->data,
+                            message->stream == EW__RPC_STREAM_CLOSE) != EW_OK)
         ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
 }
 
 void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message) {
-    entry->heard_at = entry->call->home->now;
+    entry->base.heard_at = entry->base.call->home->now;
     if (entry->phase == EW__JR_SENT)
         hold_frame(entry, message);
     else if (entry->phase != EW__JR_STREAMING)
-        ew__jr_late(entry->peer);
+        ew__rpc_late(entry->base.all);
     else if (message->stream == EW__RPC_STREAM_CLOSE)
         end_stream(entry, message->data);
     else

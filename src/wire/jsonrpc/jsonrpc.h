@@ -3,17 +3,19 @@
  * beside it.
  *
  *   wire.c     bytes to messages and to whom they are for; the life of a connection
- *   send.c     messages to bytes, and back pressure in both directions
+ *   send.c     messages to bytes
  *   serve.c    calls that came        batch.c  answers that leave together
  *   call.c     calls that leave       ask.c    what kind of peer this is
  *   stray.c    frames of calls that have not come yet, or have gone
+ *
+ * The calls themselves, how they are found and back pressure in both directions: wire/rpc_calls.h.
  */
 #ifndef EW_WIRE_JSONRPC_JSONRPC_H
 #define EW_WIRE_JSONRPC_JSONRPC_H
 
 #include "frame/line.h"
 #include "wire/jsonrpc/codec.h"
-#include "wire/wire.h"
+#include "wire/rpc_calls.h"
 
 extern const ew__wire ew__wire_jsonrpc;
 
@@ -40,24 +42,12 @@ typedef struct ew__jr_row {
     uint32_t n, bytes;
 } ew__jr_row;
 
-/* A call on this connection. It lives in the call's own memory, so that it needs no freeing and cannot outlive it. */
+/* A call on this connection. Its timer: the incoming stream is silent; or (cancelled) the answer does not come. */
 typedef struct ew__jr_call {
-    struct ew__jr_call *next, *prev;           /* in its list */
-    struct ew__jr_call *wait_next, *wait_prev; /* among those who wait for room */
-    ew__jr_peer *peer;
-    ew_call *call;
-    ew_str id;         /* as it stands on the wire; empty for a notification */
-    ew_str key;        /* as it is looked up; empty: it is not */
-    ew__timer timer;   /* the incoming stream is silent; or (cancelled) the answer does not come */
-    uint64_t heard_at; /* when the last frame of its incoming stream came */
-    bool sent;         /* we are its caller's side on this wire; else it came */
-    bool streams;      /* came: its result goes out as a stream */
-    bool input_open;   /* frames of an input stream are still to come (came), or to be sent (sent) */
-    bool waiting;      /* whoever feeds us was told to wait */
-    bool blocked;      /* whoever takes what comes was behind: the connection is not read */
-    bool cancelling;   /* sent: the peer was asked to stop */
-    uint8_t phase;     /* sent */
-    uint32_t size;     /* came: bytes that it holds in memory while it runs */
+    ew__rpc_call base;
+    bool streams;    /* came: its result goes out as a stream */
+    bool cancelling; /* sent: the peer was asked to stop */
+    uint8_t phase;   /* sent */
     union {
         struct {
             ew__jr_batch *batch; /* its answer leaves with others */
@@ -70,13 +60,6 @@ typedef struct ew__jr_call {
     };
 } ew__jr_call;
 
-typedef struct ew__jr_list {
-    ew__jr_call *first;
-    uint32_t n;
-    ew__map by_key;
-    bool has_map; /* made when the first call is to be found again: most end at once */
-} ew__jr_list;
-
 /* What is known of the other side. */
 enum { EW__JR_UNKNOWN, EW__JR_ASKED, EW__JR_EVERYWIRE, EW__JR_OTHER };
 
@@ -84,13 +67,11 @@ enum { EW__JR_UNKNOWN, EW__JR_ASKED, EW__JR_EVERYWIRE, EW__JR_OTHER };
 struct ew__jr_peer {
     ew__peer peer;
     ew__line line;
-    ew__buf in;         /* bytes that are no whole message yet, or wait because reading is paused */
-    ew__jr_list served; /* calls that came: we are their caller's end */
-    ew__jr_list sent;   /* calls that left: we are their callee's end; each with a reference of ours */
+    ew__buf in;          /* bytes that are no whole message yet, or wait because reading is paused */
+    ew__rpc_calls calls; /* of each that left we have a reference */
     ew__rpc_ids ids;
     ew__timer patience; /* for the first message, for the rest of a message, after the other side's eof */
     ew__timer resume;   /* reading goes on in the next turn */
-    ew__timer guard;    /* a call has held up the connection for too long */
     ew__timer answer;   /* rpc.discover is not answered */
     uint64_t progress_at;
     struct ew__jr_strays *strays;   /* frames of no call; made when the first comes */
@@ -99,42 +80,39 @@ struct ew__jr_peer {
     uint8_t kind;    /* EW__JR_UNKNOWN ... */
     uint8_t framing; /* of what we write */
     uint16_t n_bad;  /* unreadable messages */
-    uint32_t n_blocked;
-    uint32_t n_waiting;
-    uint64_t served_bytes;               /* of all calls that came and still run */
-    ew__jr_call *waiting, *waiting_last; /* producers that were told to wait, in turn */
-    bool heard;                          /* a message has come */
-    bool reading;                        /* messages are being taken: no second time from inside */
-    bool paused;                         /* not before there is room */
-    bool eof;                            /* the other side says no more */
-    bool draining;                       /* finish with the last call */
-    bool closed;                         /* nothing more is read or written */
+    bool heard;      /* a message has come */
+    bool reading;    /* messages are being taken: no second time from inside */
+    bool paused;     /* not before there is room */
+    bool eof;        /* the other side says no more */
+    bool draining;   /* finish with the last call */
+    bool closed;     /* nothing more is read or written */
 };
 
 static inline const ew_limits *ew__jr_limits(const ew__jr_peer *peer) { return peer->peer.conn->home->limits; }
 
+static inline ew__jr_peer *ew__jr_peer_of(const ew__jr_call *entry) {
+    return ew__container_of(entry->base.all, ew__jr_peer, calls);
+}
+
+static inline ew__jr_call *ew__jr_call_of(ew__rpc_call *entry) { /* NULL: NULL */
+    return (ew__jr_call *)(void *)entry;
+}
+
+static inline ew__jr_call *ew__jr_find(const ew__rpc_list *list, ew_str id) { /* NULL: none */
+    return ew__jr_call_of(ew__rpc_call_find(list, id));
+}
+
 /* ---- wire.c ---- */
 
-void ew__jr_add(ew__jr_peer *peer, ew__jr_call *entry);
-void ew__jr_remove(ew__jr_call *entry);                       /* also unblocks; its memory is the call's */
-ew__jr_call *ew__jr_find(const ew__jr_list *list, ew_str id); /* NULL: none */
-/* Copies id into the call's memory and makes entry findable by it. EW_OK, EW_ENOMEM, EW_EEXISTS. */
-ew_err ew__jr_index(ew__jr_call *entry);
-void ew__jr_late(ew__jr_peer *peer);                  /* an event for no call */
 void ew__jr_check_drained(ew__jr_peer *peer);         /* a call has gone: was it the last? */
 void ew__jr_break_off(ew__jr_peer *peer, ew_str why); /* the peer broke the protocol */
 void ew__jr_abort(ew__jr_peer *peer);                 /* closes now; its calls end when the connection has gone */
-void ew__jr_resume_later(ew__jr_peer *peer);          /* paused reading goes on in the next turn */
 
 /* One message, alone or of a batch, to whom it is for. */
 void ew__jr_take(ew__jr_peer *peer, const ew__json_doc *doc, ew__jr_batch *batch);
 
 /* ---- send.c ---- */
 
-/* Whether a message of that length may leave at all. */
-bool ew__jr_fits(const ew__jr_peer *peer, size_t len);
-/* Whether it may join what waits to be sent already. */
-bool ew__jr_has_place(const ew__jr_peer *peer, size_t len);
 /*
  * Sends a message whose pieces hold no raw newline. owner: large pieces in its memory are sent from there; may be
  * NULL.
@@ -147,13 +125,6 @@ ew_err ew__jr_one_line(const ew__jr_peer *peer, ew_str json, ew__buf *buf, ew_st
 /* One frame of a stream: EW_OK, EW_FULL (sent; room follows), EW_ELIMIT, EW_ENOMEM. */
 ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json);
 void ew__jr_drained(ew__peer *base);
-void ew__jr_stop_waiting(ew__jr_call *entry);
-/* The taker of a stream is behind: nothing more is read before ew__jr_unblock. */
-void ew__jr_block(ew__jr_call *entry);
-void ew__jr_unblock(ew__jr_call *entry);
-bool ew__jr_must_pause(const ew__jr_peer *peer);
-/* Begins or goes on watching for silence of the incoming stream. EW_OK or EW_ENOMEM. */
-ew_err ew__jr_watch_silence(ew__jr_call *entry, ew__timer_fn fn);
 
 /* ---- serve.c ---- */
 

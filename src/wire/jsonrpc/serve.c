@@ -22,7 +22,7 @@ static ew_str error_text(ew__jr_peer *peer, ew__buf *buf, int64_t code, const ew
     ew__buf line;
     ew__buf_init(buf, peer->peer.conn->home->env, SIZE_MAX / 2);
     ew_err err = ew__jr_write_fault(buf, code, fault);
-    if (err == EW_OK && !ew__jr_fits(peer, buf->len + 4096)) {
+    if (err == EW_OK && !ew__rpc_fits(&peer->calls, buf->len + 4096)) {
         ew__buf_clear(buf);
         err = ew__jr_write_fault(buf, code, &plain); /* the status is what matters */
     }
@@ -48,13 +48,13 @@ static void refuse(ew__jr_peer *peer, ew__jr_batch *batch, ew_str id, int64_t co
 
 static void on_accepted(ew_call *call) {
     ew__jr_call *entry = call->caller_ud;
-    ew__conn *conn = entry->peer->peer.conn;
+    ew__conn *conn = ew__jr_peer_of(entry)->peer.conn;
     ew__rpc_out message;
     if (!entry->streams)
         return;
-    ew__rpc_put_result(&message, entry->id, EW__RPC_STREAM_OPEN, EW_STR("null"));
-    ew__jr_send(entry->peer, &message, NULL);
-    if (conn->ops->hurry && !entry->peer->closed)
+    ew__rpc_put_result(&message, entry->base.id, EW__RPC_STREAM_OPEN, EW_STR("null"));
+    ew__jr_send(ew__jr_peer_of(entry), &message, NULL);
+    if (conn->ops->hurry && !ew__jr_peer_of(entry)->closed)
         conn->ops->hurry(conn);
 }
 
@@ -63,27 +63,27 @@ static ew_err on_chunk(ew_call *call, ew_str json) { return ew__jr_send_chunk(ca
 static void send_fault(ew__jr_call *entry, int64_t code, const ew_fault *fault) {
     ew__rpc_out message;
     ew__buf buf;
-    ew_str error = error_text(entry->peer, &buf, code, fault);
+    ew_str error = error_text(ew__jr_peer_of(entry), &buf, code, fault);
     if (entry->streams)
-        ew__rpc_put_close(&message, entry->id, true, error);
+        ew__rpc_put_close(&message, entry->base.id, true, error);
     else
-        ew__rpc_put_error(&message, entry->id, error);
-    respond(entry->peer, entry->came.batch, &message, NULL);
+        ew__rpc_put_error(&message, entry->base.id, error);
+    respond(ew__jr_peer_of(entry), entry->came.batch, &message, NULL);
     ew__buf_done(&buf);
 }
 
 static void send_result(ew__jr_call *entry, ew_str result) {
-    ew__jr_peer *peer = entry->peer;
+    ew__jr_peer *peer = ew__jr_peer_of(entry);
     ew__rpc_out message;
     ew__buf line;
     ew_err err = ew__jr_one_line(peer, result, &line, &result);
     if (entry->streams)
-        ew__rpc_put_close(&message, entry->id, false, result);
+        ew__rpc_put_close(&message, entry->base.id, false, result);
     else
-        ew__rpc_put_result(&message, entry->id, 0, result);
-    bool fits = ew__jr_fits(peer, message.len), place = ew__jr_has_place(peer, message.len);
+        ew__rpc_put_result(&message, entry->base.id, 0, result);
+    bool fits = ew__rpc_fits(&peer->calls, message.len), place = ew__rpc_has_place(&peer->calls, message.len);
     if (EW__LIKELY(err == EW_OK && fits && place))
-        respond(peer, entry->came.batch, &message, entry->call);
+        respond(peer, entry->came.batch, &message, entry->base.call);
     else
         send_fault(entry, 0,
                    &(ew_fault){.status = EW_STATUS_RESOURCE_EXHAUSTED,
@@ -95,17 +95,17 @@ static void send_result(ew__jr_call *entry, ew_str result) {
 
 /* Takes a call off the connection; the caller's reference is given back. */
 static void let_go(ew__jr_call *entry) {
-    ew__jr_peer *peer = entry->peer;
+    ew__jr_peer *peer = ew__jr_peer_of(entry);
     ew__jr_batch *batch = entry->came.batch;
-    if (entry->input_open && !entry->came.ended && !peer->closed && !peer->eof)
-        ew__jr_stray_refuse(peer, entry->id); /* its input may go on for a while */
-    if (entry->came.ended) {                  /* its handler is still being called: it never was on the list */
+    if (entry->base.input_open && !entry->came.ended && !peer->closed && !peer->eof)
+        ew__jr_stray_refuse(peer, entry->base.id); /* its input may go on for a while */
+    if (entry->came.ended) {                       /* its handler is still being called: it never was on the list */
         *entry->came.ended = true;
-        ew__jr_stop_waiting(entry);
+        ew__rpc_call_stop_waiting(&entry->base);
     } else {
-        ew__jr_remove(entry);
+        ew__rpc_call_remove(&entry->base);
     }
-    ew__call_release(entry->call); /* entry is gone with it */
+    ew__call_release(entry->base.call); /* entry is gone with it */
     if (batch)
         ew__jr_batch_unref(peer, batch);
     ew__jr_check_drained(peer);
@@ -113,25 +113,28 @@ static void let_go(ew__jr_call *entry) {
 
 static void on_end(ew_call *call, const ew__end *end) {
     ew__jr_call *entry = call->caller_ud;
-    if (entry->id.len && end->status == EW_STATUS_OK)
+    if (entry->base.id.len && end->status == EW_STATUS_OK)
         send_result(entry, end->result);
-    else if (entry->id.len)
+    else if (entry->base.id.len)
         send_fault(entry, 0, &end->fault);
     let_go(entry);
 }
 
-static void on_input_room(ew_call *call) { ew__jr_unblock(call->caller_ud); }
+static void on_input_room(ew_call *call) {
+    ew__jr_call *entry = call->caller_ud;
+    ew__rpc_call_unblock(&entry->base);
+}
 
 static ew_err on_call_back(ew_call *call, ew_call *outgoing) {
     ew__jr_call *entry = call->caller_ud;
-    return ew__jr_open(&entry->peer->peer, outgoing);
+    return ew__jr_open(&ew__jr_peer_of(entry)->peer, outgoing);
 }
 
 static const ew__caller_ops caller = {
     .accepted = on_accepted, .chunk = on_chunk, .end = on_end, .input_room = on_input_room, .call_back = on_call_back};
 
 void ew__jr_give_up(ew__jr_call *entry, int64_t code, ew_status status, const char *message) {
-    if (entry->id.len)
+    if (entry->base.id.len)
         send_fault(entry, code, &(ew_fault){.status = status, .message = ew_str_from(message)});
     let_go(entry);
 }
@@ -139,11 +142,12 @@ void ew__jr_give_up(ew__jr_call *entry, int64_t code, ew_status status, const ch
 /* ---- what the wire tells: into the call ---- */
 
 static void on_silence(ew__timer *timer, uint64_t now) {
-    ew__jr_call *entry = ew__container_of(timer, ew__jr_call, timer);
-    bool heard = entry->blocked || now < entry->heard_at + EW__MS(entry->call->home->limits->stream_idle_ms);
-    if (entry->blocked)
-        entry->heard_at = now; /* it is our own reader that is slow */
-    if (!heard || ew__jr_watch_silence(entry, on_silence) != EW_OK)
+    ew__jr_call *entry = ew__container_of(timer, ew__jr_call, base.timer);
+    bool heard =
+        entry->base.blocked || now < entry->base.heard_at + EW__MS(entry->base.call->home->limits->stream_idle_ms);
+    if (entry->base.blocked)
+        entry->base.heard_at = now; /* it is our own reader that is slow */
+    if (!heard || ew__rpc_call_watch_silence(&entry->base, on_silence) != EW_OK)
         ew__jr_give_up(entry, 0, EW_STATUS_DEADLINE_EXCEEDED, "the input stream was silent for too long");
 }
 
@@ -153,18 +157,18 @@ static ew__jr_call *fill_call(ew__jr_peer *peer, ew_call *call, const ew__rpc *m
     if (!entry)
         return NULL;
     memset(entry, 0, sizeof *entry);
-    entry->peer = peer;
-    entry->call = call;
+    entry->base.all = &peer->calls;
+    entry->base.call = call;
     entry->streams = stream && message->id.len;
-    entry->input_open = message->stream == EW__RPC_STREAM_OPEN;
+    entry->base.input_open = message->stream == EW__RPC_STREAM_OPEN;
     call->caller_ud = entry;
     call->wire = ew__wire_jsonrpc.name;
     call->wants_chunks = entry->streams;
-    call->has_input = entry->input_open;
+    call->has_input = entry->base.input_open;
     uint64_t most = call->home->limits->call_ms;
     if (most)
         call->deadline = call->home->now + EW__MS(most);
-    if (ew__arena_str(&call->arena, message->id, &entry->id) != EW_OK)
+    if (ew__arena_str(&call->arena, message->id, &entry->base.id) != EW_OK)
         return NULL;
     if (message->params.len && ew__arena_str(&call->arena, message->params, &call->input) != EW_OK)
         return NULL;
@@ -173,17 +177,15 @@ static ew__jr_call *fill_call(ew__jr_peer *peer, ew_call *call, const ew__rpc *m
 
 /* Makes a call that has not ended at once one that can be found. */
 static ew_err keep(ew__jr_call *entry, const ew__rpc *message) {
-    ew__jr_peer *peer = entry->peer;
     entry->came.ended = NULL;
-    entry->size = (uint32_t)(message->params.len + message->id.len);
-    peer->served_bytes += entry->size;
-    ew__jr_add(peer, entry);
+    entry->base.size = (uint32_t)(message->params.len + message->id.len);
+    ew__rpc_call_add(&entry->base);
     ew_err err = EW_OK;
-    if (entry->id.len && entry->id.ptr[0] != 'n')
-        err = ew__jr_index(entry);
-    if (err == EW_OK && entry->input_open) {
-        entry->heard_at = entry->call->home->now;
-        err = ew__jr_watch_silence(entry, on_silence);
+    if (entry->base.id.len && entry->base.id.ptr[0] != 'n')
+        err = ew__rpc_call_index(&entry->base);
+    if (err == EW_OK && entry->base.input_open) {
+        entry->base.heard_at = entry->base.call->home->now;
+        err = ew__rpc_call_watch_silence(&entry->base, on_silence);
     }
     return err;
 }
@@ -193,14 +195,14 @@ static void feed(ew__jr_peer *peer, ew_str id, ew__jr_row *early) {
     const ew_env *env = peer->peer.conn->home->env;
     ew__jr_held *item;
     while ((item = ew__jr_row_take(early)) != NULL) {
-        ew__jr_call *entry = ew__jr_find(&peer->served, id);
+        ew__jr_call *entry = ew__jr_find(&peer->calls.served, id);
         ew__rpc frame = {.kind = EW__RPC_FRAME,
                          .stream = item->close ? EW__RPC_STREAM_CLOSE : EW__RPC_STREAM_DATA,
                          .data = ew__str(item->bytes, item->len)};
         if (entry)
             ew__jr_serve_frame(entry, &frame);
         else
-            ew__jr_late(peer);
+            ew__rpc_late(&peer->calls);
         ew__jr_held_free(env, item);
     }
 }
@@ -240,7 +242,7 @@ static void refuse_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batc
     static const char several[] = "several actions have this name, use a key: ";
     char text[400];
     if (message->id.len == 0) {
-        ew__jr_late(peer);
+        ew__rpc_late(&peer->calls);
         return;
     }
     if (why == EW_ENOTFOUND) {
@@ -264,7 +266,7 @@ static void discover(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *ba
         err = ew__jr_one_line(peer, ew__buf_view(&document), &line, &text);
     else
         ew__buf_init(&line, document.env, 0);
-    if (err == EW_OK && ew__jr_fits(peer, text.len + message->id.len + 64)) {
+    if (err == EW_OK && ew__rpc_fits(&peer->calls, text.len + message->id.len + 64)) {
         ew__rpc_put_result(&out, message->id, 0, text);
         respond(peer, batch, &out, NULL);
     } else {
@@ -278,11 +280,11 @@ static void discover(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *ba
 /* The id may be written in another way than the request wrote it: it is looked up decoded. */
 static void cancel(ew__jr_peer *peer, ew_str params) {
     ew_str id = ew_json_typeof(params) == EW_JSON_OBJECT ? ew_json_member(params, EW_STR("id")) : ew__str(NULL, 0);
-    ew__jr_call *entry = id.len ? ew__jr_find(&peer->served, id) : NULL;
+    ew__jr_call *entry = id.len ? ew__jr_find(&peer->calls.served, id) : NULL;
     if (entry)
-        ew__call_cancel(entry->call, EW__CANCEL_ASKED);
+        ew__call_cancel(entry->base.call, EW__CANCEL_ASKED);
     else
-        ew__jr_late(peer);
+        ew__rpc_late(&peer->calls);
 }
 
 /* Methods of the protocol itself: "$/..." and "rpc.". */
@@ -304,25 +306,10 @@ static bool serve_reserved(ew__jr_peer *peer, const ew__rpc *message, ew__jr_bat
     return true;
 }
 
-/* Why a call cannot be taken now; NULL if it can. */
-static const char *busy(const ew__jr_peer *peer, ew_status *ret_status) {
-    const ew_limits *limits = ew__jr_limits(peer);
-    *ret_status = EW_STATUS_RESOURCE_EXHAUSTED;
-    if (peer->peer.conn->site->draining || peer->draining) {
-        *ret_status = EW_STATUS_UNAVAILABLE;
-        return "going down";
-    }
-    if (peer->served.n >= limits->calls_per_connection)
-        return "too many calls on this connection";
-    if (peer->served_bytes > 4 * limits->frame_bytes)
-        return "too many bytes of calls on this connection";
-    return NULL;
-}
-
 static bool is_taken(const ew__jr_peer *peer, const ew__rpc *message) {
-    return message->id.len && (peer->served.n > 0 || message->stream) &&
-           (ew__jr_find(&peer->served, message->id) ||
-            (message->stream == EW__RPC_STREAM_OPEN && ew__jr_find(&peer->sent, message->id)));
+    return message->id.len && (peer->calls.served.n > 0 || message->stream) &&
+           (ew__jr_find(&peer->calls.served, message->id) ||
+            (message->stream == EW__RPC_STREAM_OPEN && ew__jr_find(&peer->calls.sent, message->id)));
 }
 
 static void serve_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew_str method) {
@@ -330,13 +317,13 @@ static void serve_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch
     ew__action *action = NULL;
     ew_status status;
     bool stream = false;
-    const char *why = busy(peer, &status);
+    const char *why = ew__rpc_busy(&peer->calls, peer->draining, &status);
     ew_str name = ew__jr_action_of(method, &stream);
     ew_err err = actions ? ew__actions_find(actions, name, &action) : EW_ENOTFOUND;
     if (why && message->id.len)
         refuse(peer, batch, message->id, 0, status, ew_str_from(why));
     else if (why)
-        ew__jr_late(peer);
+        ew__rpc_late(&peer->calls);
     else if (err != EW_OK)
         refuse_action(peer, message, batch, name, err);
     else if (stream && batch && message->id.len)
@@ -363,29 +350,29 @@ void ew__jr_serve(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch
                EW_STR("a call with this id still runs"));
     else if (!serve_reserved(peer, message, batch, method))
         serve_action(peer, message, batch, method);
-    if (message->stream == EW__RPC_STREAM_OPEN && !peer->closed && !ew__jr_find(&peer->served, message->id))
+    if (message->stream == EW__RPC_STREAM_OPEN && !peer->closed && !ew__jr_find(&peer->calls.served, message->id))
         ew__jr_stray_refuse(peer, message->id); /* it was refused, or is over: frames that follow are for nobody */
 }
 
 static void on_input(ew__jr_call *entry, ew_str json) {
-    ew_call *call = ew_call_ref(entry->call); /* the handler may end the call in it, and entry goes with it */
+    ew_call *call = ew_call_ref(entry->base.call); /* the handler may end the call in it, and entry goes with it */
     ew_err err = ew__call_input(call, json);
     if (call->caller_open && err == EW_FULL)
-        ew__jr_block(entry);
+        ew__rpc_call_block(&entry->base);
     ew_call_unref(call);
 }
 
 void ew__jr_serve_frame(ew__jr_call *entry, const ew__rpc *message) {
-    if (!entry->input_open) {
-        ew__jr_late(entry->peer);
+    if (!entry->base.input_open) {
+        ew__rpc_late(entry->base.all);
         return;
     }
-    entry->heard_at = entry->call->home->now;
+    entry->base.heard_at = entry->base.call->home->now;
     if (message->stream == EW__RPC_STREAM_DATA) {
         on_input(entry, message->data.len ? message->data : EW_STR("null"));
         return;
     }
-    entry->input_open = false;
-    ew__timer_stop(&entry->call->home->timers, &entry->timer);
-    ew__call_input_end(entry->call); /* it may have ended, and entry gone */
+    entry->base.input_open = false;
+    ew__timer_stop(&entry->base.call->home->timers, &entry->base.timer);
+    ew__call_input_end(entry->base.call); /* it may have ended, and entry gone */
 }

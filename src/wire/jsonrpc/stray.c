@@ -84,7 +84,7 @@ static void forget(struct ew__jr_strays *all, stray *s) {
     all->n--;
     all->bytes -= s->frames.bytes;
     for (uint32_t n = ew__jr_row_clear(env, &s->frames); n > 0; n--)
-        ew__jr_late(all->peer);
+        ew__rpc_late(&all->peer->calls);
     ew__free(env, s, sizeof *s + s->key_len);
 }
 
@@ -144,7 +144,7 @@ static stray *add(ew__jr_peer *peer, ew_str id, uint64_t ms) {
 static void lose(struct ew__jr_strays *all, stray *s) {
     all->bytes -= s->frames.bytes;
     for (uint32_t n = ew__jr_row_clear(env_of(all->peer), &s->frames); n > 0; n--)
-        ew__jr_late(all->peer);
+        ew__rpc_late(&all->peer->calls);
     s->lost = true;
 }
 
@@ -159,7 +159,7 @@ void ew__jr_stray(ew__jr_peer *peer, const ew__rpc *message) {
         peer->strays->bytes += message->data.len;
         return;
     }
-    ew__jr_late(peer);
+    ew__rpc_late(&peer->calls);
     if (s && s->gone && close)
         forget(peer->strays, s);
     else if (s && !s->gone)

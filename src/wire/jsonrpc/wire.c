@@ -7,61 +7,10 @@
 
 #define BAD_MAX 100       /* unreadable messages of a process that is our only peer (stdio) */
 #define EOF_GRACE_MS 1000 /* for calls of a peer that says no more and may have gone, on a socket */
-#define KEY_ROOM 512      /* ids with escapes are looked up decoded, up to here */
 
 static ew__jr_peer *jr_of(ew__peer *peer) { return (ew__jr_peer *)(void *)peer; }
 
 static ew__timers *timers_of(ew__jr_peer *peer) { return &peer->peer.conn->home->timers; }
-
-/* ---- the calls of a connection ---- */
-
-void ew__jr_add(ew__jr_peer *peer, ew__jr_call *entry) {
-    ew__jr_list *list = entry->sent ? &peer->sent : &peer->served;
-    EW__LIST_ADD(list->first, entry);
-    list->n++;
-}
-
-void ew__jr_remove(ew__jr_call *entry) {
-    ew__jr_peer *peer = entry->peer;
-    ew__jr_list *list = entry->sent ? &peer->sent : &peer->served;
-    EW__LIST_REMOVE(list->first, entry);
-    list->n--;
-    peer->served_bytes -= entry->size;
-    if (entry->key.len)
-        (void)ew__map_remove(&list->by_key, entry->key);
-    ew__timer_stop(timers_of(peer), &entry->timer);
-    ew__jr_stop_waiting(entry);
-    ew__jr_unblock(entry);
-}
-
-ew__jr_call *ew__jr_find(const ew__jr_list *list, ew_str id) {
-    char buf[KEY_ROOM];
-    if (!list->has_map || list->by_key.n == 0)
-        return NULL;
-    return ew__map_get(&list->by_key, ew__rpc_key(id, buf, sizeof buf));
-}
-
-ew_err ew__jr_index(ew__jr_call *entry) {
-    ew__jr_list *list = entry->sent ? &entry->peer->sent : &entry->peer->served;
-    char buf[KEY_ROOM];
-    ew_str key = ew__rpc_key(entry->id, buf, sizeof buf);
-    if (!list->has_map) {
-        ew__map_init(&list->by_key, entry->peer->peer.conn->home->env);
-        list->has_map = true;
-    }
-    if (list->by_key.n > 0 && ew__map_get(&list->by_key, key))
-        return EW_EEXISTS;
-    if (key.ptr != entry->id.ptr && ew__arena_str(&entry->call->arena, key, &key) != EW_OK)
-        return EW_ENOMEM;
-    ew_err err = ew__map_put(&list->by_key, key, entry);
-    if (err == EW_OK)
-        entry->key = key;
-    return err;
-}
-
-void ew__jr_late(ew__jr_peer *peer) {
-    atomic_fetch_add_explicit(&peer->peer.conn->home->dropped, 1, memory_order_relaxed);
-}
 
 /* ---- its end ---- */
 
@@ -82,7 +31,8 @@ void ew__jr_break_off(ew__jr_peer *peer, ew_str why) {
 
 void ew__jr_check_drained(ew__jr_peer *peer) {
     bool said_all = peer->eof && !peer->paused; /* what waits to be read was said before it */
-    if ((peer->draining || said_all) && !peer->closed && !peer->reading && !peer->served.first && !peer->sent.first)
+    if ((peer->draining || said_all) && !peer->closed && !peer->reading && !peer->calls.served.first &&
+        !peer->calls.sent.first)
         finish(peer);
 }
 
@@ -107,9 +57,9 @@ static void refuse_text(ew__jr_peer *peer, const char *problem, ew_str bytes) {
 
 /* What the peer called invalid, or we do: if a call of ours is meant, that call has failed; else the peer is told. */
 static void refuse_message(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch) {
-    ew__jr_call *sent = message->id.len ? ew__jr_find(&peer->sent, message->id) : NULL;
+    ew__jr_call *sent = message->id.len ? ew__jr_find(&peer->calls.sent, message->id) : NULL;
     bool frame = message->stream < 0 || message->stream >= EW__RPC_STREAM_DATA;
-    ew__jr_call *came = message->id.len && frame ? ew__jr_find(&peer->served, message->id) : NULL;
+    ew__jr_call *came = message->id.len && frame ? ew__jr_find(&peer->calls.served, message->id) : NULL;
     if (sent)
         ew__jr_fail(sent, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL, message->problem);
     else if (came) /* a bad frame: the answer to its call is this error */
@@ -119,12 +69,12 @@ static void refuse_message(ew__jr_peer *peer, const ew__rpc *message, ew__jr_bat
 }
 
 static void on_frame(ew__jr_peer *peer, const ew__rpc *message) {
-    ew__jr_call *entry = message->id.len ? ew__jr_find(&peer->sent, message->id) : NULL;
+    ew__jr_call *entry = message->id.len ? ew__jr_find(&peer->calls.sent, message->id) : NULL;
     if (entry) {
         ew__jr_answer_frame(entry, message);
         return;
     }
-    entry = message->id.len ? ew__jr_find(&peer->served, message->id) : NULL;
+    entry = message->id.len ? ew__jr_find(&peer->calls.served, message->id) : NULL;
     if (entry)
         ew__jr_serve_frame(entry, message);
     else
@@ -132,13 +82,13 @@ static void on_frame(ew__jr_peer *peer, const ew__rpc *message) {
 }
 
 static void on_answer(ew__jr_peer *peer, const ew__rpc *message) {
-    ew__jr_call *entry = ew__jr_find(&peer->sent, message->id);
+    ew__jr_call *entry = ew__jr_find(&peer->calls.sent, message->id);
     if (entry)
         ew__jr_answer(entry, message);
     else if (peer->kind == EW__JR_ASKED && ew__jr_asked(peer, message->id))
         ew__jr_learn(peer, message->kind == EW__RPC_RESULT && ew__jr_is_everywire(message->result));
     else
-        ew__jr_late(peer);
+        ew__rpc_late(&peer->calls);
 }
 
 void ew__jr_take(ew__jr_peer *peer, const ew__json_doc *doc, ew__jr_batch *batch) {
@@ -167,7 +117,7 @@ void ew__jr_take(ew__jr_peer *peer, const ew__json_doc *doc, ew__jr_batch *batch
 static void on_text(ew__jr_peer *peer, const ew__json_doc *doc) {
     peer->heard = true;
     if (doc->type == EW_JSON_NULL)
-        ew__jr_late(peer); /* the reference codec passes over it */
+        ew__rpc_late(&peer->calls); /* the reference codec passes over it */
     else if (doc->type == EW_JSON_ARRAY)
         ew__jr_serve_batch(peer, doc->root);
     else
@@ -221,7 +171,7 @@ static void on_no_message(ew__jr_peer *peer, ew__line_event event, ew_str bytes)
 static size_t take_messages(ew__jr_peer *peer, ew_str bytes) {
     size_t done = 0;
     peer->reading = true;
-    while (!peer->closed && !(peer->paused = ew__jr_must_pause(peer))) {
+    while (!peer->closed && !(peer->paused = ew__rpc_must_pause(&peer->calls))) {
         ew__json_doc doc;
         ew_str value, rest = ew__str(bytes.ptr + done, bytes.len - done);
         size_t used = 0;
@@ -315,9 +265,9 @@ static void input(ew__peer *base, const uint8_t *bytes, size_t n) {
 }
 
 static ew__jr_call *first_with_input(const ew__jr_peer *peer) {
-    for (ew__jr_call *entry = peer->served.first; entry; entry = entry->next)
+    for (ew__rpc_call *entry = peer->calls.served.first; entry; entry = entry->next)
         if (entry->input_open)
-            return entry;
+            return ew__jr_call_of(entry);
     return NULL;
 }
 
@@ -356,7 +306,7 @@ static void end_of_input(ew__jr_peer *peer) {
 static void on_resume(ew__timer *timer, uint64_t now) {
     ew__jr_peer *peer = ew__container_of(timer, ew__jr_peer, resume);
     (void)now;
-    if (peer->closed || ew__jr_must_pause(peer))
+    if (peer->closed || ew__rpc_must_pause(&peer->calls))
         return;
     peer->paused = false;
     if (peer->in.len)
@@ -365,9 +315,10 @@ static void on_resume(ew__timer *timer, uint64_t now) {
     end_of_input(peer);
 }
 
-void ew__jr_resume_later(ew__jr_peer *peer) {
-    if (peer->closed || peer->reading)
-        return; /* the loop that reads looks for itself */
+static void resume_later(ew__rpc_calls *all) {
+    ew__jr_peer *peer = ew__container_of(all, ew__jr_peer, calls);
+    if (!peer->paused || peer->closed || peer->reading)
+        return; /* there is nothing to resume; or the loop that reads looks for itself */
     if (ew__timer_set(timers_of(peer), &peer->resume, peer->peer.conn->home->now, on_resume) != EW_OK)
         ew__jr_abort(peer);
 }
@@ -396,6 +347,21 @@ static int sniff(const uint8_t *bytes, size_t n) {
     return header[k] ? 0 : 1;
 }
 
+static void overrun(ew__rpc_call *base) {
+    static const char why[] = "overrun: the stream was not taken, and held up its connection";
+    ew__jr_call *entry = ew__jr_call_of(base);
+    if (ew__jr_peer_of(entry)->closed)
+        return; /* it ends with the connection */
+    if (base->sent)
+        ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, why);
+    else
+        ew__jr_give_up(entry, 0, EW_STATUS_RESOURCE_EXHAUSTED, why);
+}
+
+static void abort_conn(ew__rpc_calls *all) { ew__jr_abort(ew__container_of(all, ew__jr_peer, calls)); }
+
+static const ew__rpc_calls_ops calls_ops = {.overrun = overrun, .resume = resume_later, .abort = abort_conn};
+
 static ew_err init(ew__peer *base) {
     ew__jr_peer *peer = jr_of(base);
     ew__conn *conn = base->conn;
@@ -404,6 +370,7 @@ static ew_err init(ew__peer *base) {
     ew__line_init(&peer->line, base->role == EW__SERVE ? framing : EW__FRAMING_AUTO, limits->frame_bytes, !conn->stdio);
     peer->framing = framing == EW__FRAMING_HEADERS ? EW__FRAMING_HEADERS : EW__FRAMING_LINES;
     ew__buf_init(&peer->in, conn->home->env, SIZE_MAX / 2); /* a message's length is checked as it comes */
+    ew__rpc_calls_init(&peer->calls, conn, &calls_ops);
     ew__rpc_ids_init(&peer->ids, conn->home->env);
     if (base->role == EW__SERVE)
         watch_patience(peer);
@@ -419,12 +386,13 @@ static void drain(ew__peer *base) {
 
 static void gone(ew__peer *base, ew_err why) {
     ew__jr_peer *peer = jr_of(base);
-    ew__timer *const timers[] = {&peer->patience, &peer->resume, &peer->guard, &peer->answer};
+    ew__timer *const timers[] = {&peer->patience, &peer->resume, &peer->answer};
     peer->closed = true;
-    while (peer->served.first) {
-        ew_call *call = peer->served.first->call;
-        ew__jr_batch *batch = peer->served.first->came.batch;
-        ew__jr_remove(peer->served.first);
+    while (peer->calls.served.first) {
+        ew__jr_call *entry = ew__jr_call_of(peer->calls.served.first);
+        ew_call *call = entry->base.call;
+        ew__jr_batch *batch = entry->came.batch;
+        ew__rpc_call_remove(&entry->base);
         if (batch)
             ew__jr_batch_unref(peer, batch);
         ew__call_release(call);
@@ -435,10 +403,7 @@ static void gone(ew__peer *base, ew_err why) {
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
         ew__timer_stop(timers_of(peer), timers[i]);
     ew__jr_strays_free(peer);
-    if (peer->served.has_map)
-        ew__map_done(&peer->served.by_key);
-    if (peer->sent.has_map)
-        ew__map_done(&peer->sent.by_key);
+    ew__rpc_calls_done(&peer->calls);
     ew__buf_done(&peer->in);
 }
 

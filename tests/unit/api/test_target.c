@@ -61,6 +61,30 @@ static void test_api_target__reads_jsonrpc(void **state) {
     }
 }
 
+static void test_api_target__reads_reflection(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *address;
+        unsigned port;
+        bool loopback;
+    } good[] = {
+        {"reflection://127.0.0.1:3200", "127.0.0.1:3200", 3200, true},
+        {"reflection://localhost:0/", "127.0.0.1:0", 0, true},
+        {"reflection://[::1]:9", "[::1]:9", 9, true},
+        {"reflection://0.0.0.0:1", "0.0.0.0:1", 1, false},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        ew__target target;
+        assert_int_equal(ew__target_parse(good[i].text, &target, NULL), EW_OK);
+        assert_int_equal(target.kind, EW__WHERE_LISTEN);
+        assert_string_equal(target.wire->name, "reflection");
+        assert_string_equal(target.address.text, good[i].address);
+        assert_string_equal(target.authority, good[i].address);
+        assert_int_equal(target.port, good[i].port);
+        assert_int_equal(target.address.loopback, good[i].loopback);
+    }
+}
+
 static void test_api_target__refuses(void **state) {
     (void)state;
     static const char *const bad[] = {"",
@@ -85,6 +109,13 @@ static void test_api_target__refuses(void **state) {
                                       "jsonrpc:h:1",
                                       "jsonrpc+unix:",
                                       "jsonrpc+stdio:x",
+                                      "reflection://",
+                                      "reflection://127.0.0.1",
+                                      "reflection://somewhere:3200",
+                                      "reflection://127.0.0.1:3200/path",
+                                      "reflection://unix:/x",
+                                      "reflection://stdio",
+                                      "reflection://127.0.0.1:70000",
                                       "jsonrpc://h:1?framing=cobs"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ew__target target;
@@ -92,7 +123,7 @@ static void test_api_target__refuses(void **state) {
         assert_int_equal(ew__target_parse(bad[i], &target, &problem), EW_EINVAL);
         assert_non_null(problem);
     }
-    static const char *const later[] = {"https://h:1", "rrq://h:1", "stepflow+stdio:", "reflection://h:1"};
+    static const char *const later[] = {"https://h:1", "rrq://h:1", "stepflow+stdio:"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
         ew__target target;
         assert_int_equal(ew__target_parse(later[i], &target, NULL), EW_EUNSUPPORTED);
@@ -105,6 +136,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_api_target__reads),
         cmocka_unit_test(test_api_target__reads_jsonrpc),
+        cmocka_unit_test(test_api_target__reads_reflection),
         cmocka_unit_test(test_api_target__refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,11 +169,157 @@ static void test_call_action__no_memory(void **state) {
     }
 }
 
+/* ---- other programs' actions ---- */
+
+static int dropped;
+
+static void drop(void *ud) {
+    (void)ud;
+    dropped++;
+}
+
+static ew__action *remote(const ew_env *env, const char *runtime, const char *key) {
+    ew__action *action = NULL;
+    (void)ew__action_new_remote(env, ew_str_from(runtime), ew_str_from(key), EW_STR("{\"key\":\"as it said\"}"),
+                                &ew__local_callee, NULL, drop, &action);
+    return action;
+}
+
+/* Publishes them and lets go of them. */
+static ew__actions *publish(ew__registry *registry, ew__action **actions, size_t n) {
+    assert_int_equal(ew__registry_set_remotes(registry, actions, n), EW_OK);
+    for (size_t i = 0; i < n; i++)
+        ew__action_unref(actions[i]);
+    return ew__registry_get(registry);
+}
+
+static const char *find_long(const ew__actions *actions, const char *text) {
+    ew__action *action = NULL;
+    ew_err err = ew__actions_find(actions, ew_str_from(text), &action);
+    return err == EW_OK ? action->long_key.ptr : ew_err_name(err);
+}
+
+static void test_call_action__remotes(void **state) {
+    (void)state;
+    ew__test_env t;
+    ew__registry registry;
+    char text[200] = "";
+    ew__test_env_init(&t, 1);
+    dropped = 0;
+    assert_int_equal(ew__registry_init(&registry, &t.env), EW_OK);
+    assert_int_equal(add(&registry, "/flow/ours", NULL), EW_OK);
+    ew__action *some[] = {remote(&t.env, "a", "/flow/ours"), remote(&t.env, "a", "/flow/one"),
+                          remote(&t.env, "a", "/flow/both"), remote(&t.env, "b", "/flow/both"),
+                          remote(&t.env, "b", "/tool/ours")};
+    ew__actions *now = publish(&registry, some, 5);
+    assert_string_equal(find(now, "/flow/ours"), "/flow/ours"); /* ours win, by key and by name */
+    assert_int_equal(strncmp(find_long(now, "/flow/one"), "a:/flow/one", 11), 0);
+    assert_int_equal(strncmp(find_long(now, "one"), "a:/flow/one", 11), 0);
+    assert_int_equal(strncmp(find_long(now, "a:/flow/ours"), "a:/flow/ours", 12), 0);
+    assert_int_equal(strncmp(find_long(now, "/b:/flow/both"), "b:/flow/both", 12), 0);
+    assert_int_equal(strncmp(find_long(now, "/tool/ours"), "b:/tool/ours", 12), 0);
+    ew__action *ours = NULL;
+    assert_int_equal(ew__actions_find(now, EW_STR("ours"), &ours), EW_OK);
+    assert_int_equal(ours->long_key.len, 0);
+    assert_string_equal(find_long(now, "/flow/both"), "EW_EEXISTS");
+    assert_string_equal(find_long(now, "both"), "EW_EEXISTS");
+    assert_string_equal(find_long(now, "c:/flow/both"), "EW_ENOTFOUND");
+    text[ew__actions_matches(now, EW_STR("/flow/both"), text, sizeof text - 1)] = '\0';
+    assert_string_equal(text, "a:/flow/both, b:/flow/both");
+    assert_true(ew_json_member(now->listing, EW_STR("/flow/one")).len > 0);
+    assert_true(ew_json_member(now->listing, EW_STR("a:/flow/ours")).len > 0);
+    assert_true(ew_json_member(now->listing, EW_STR("b:/flow/both")).len > 0);
+    assert_int_equal(ew_json_member(now->listing, EW_STR("/flow/both")).len, 0);
+    assert_true(ew_str_eq(ew_json_get_str(now->listing, "/~1flow~1one/key", EW_STR("")), EW_STR("as it said")));
+
+    /* a key of our own that comes later wins too */
+    assert_int_equal(add(&registry, "/flow/one", NULL), EW_OK);
+    ew__actions *later = ew__registry_get(&registry);
+    ew__action *one = NULL;
+    assert_int_equal(ew__actions_find(later, EW_STR("/flow/one"), &one), EW_OK);
+    assert_int_equal(one->long_key.len, 0);
+    assert_int_equal(strncmp(find_long(later, "a:/flow/one"), "a:/flow/one", 11), 0);
+
+    /* one leaves: what it shared is the other's alone; an old version still has it */
+    ew__action *rest[] = {remote(&t.env, "b", "/flow/both")};
+    ew__actions *last = publish(&registry, rest, 1);
+    assert_int_equal(strncmp(find_long(last, "/flow/both"), "b:/flow/both", 12), 0);
+    assert_string_equal(find_long(last, "a:/flow/ours"), "EW_ENOTFOUND");
+    assert_int_equal(strncmp(find_long(now, "a:/flow/ours"), "a:/flow/ours", 12), 0);
+    assert_int_equal(dropped, 0);
+    ew__actions_unref(now);
+    ew__actions_unref(later);
+    assert_int_equal(dropped, 5);
+    ew__actions_unref(last);
+    ew__registry_done(&registry);
+    assert_int_equal(dropped, 6);
+    assert_int_equal(ew__test_env_live_blocks(&t), 0);
+}
+
+/* The statistics of a key go on when its program comes back; a key that is none is refused. */
+static void test_call_action__remote_ids(void **state) {
+    (void)state;
+    ew__registry registry;
+    uint32_t ids[3];
+    assert_int_equal(ew__registry_init(&registry, ew_env_default()), EW_OK);
+    for (int i = 0; i < 3; i++) {
+        char runtime[8];
+        (void)snprintf(runtime, sizeof runtime, "r%d", i);
+        ew__action *one[] = {remote(ew_env_default(), runtime, "/flow/x")}, *found = NULL;
+        ew__actions *now = publish(&registry, one, 1);
+        assert_int_equal(ew__actions_find(now, EW_STR("x"), &found), EW_OK);
+        ids[i] = found->id;
+        ew__actions_unref(now);
+    }
+    assert_int_equal(ids[0], ids[1]);
+    assert_int_equal(ids[0], ids[2]);
+    assert_null(remote(ew_env_default(), "r", "x"));
+    assert_null(remote(ew_env_default(), "r", "/flow/a b"));
+    assert_null(remote(ew_env_default(), "", "/flow/x"));
+    ew__registry_done(&registry);
+}
+
+static void test_call_action__remotes_no_memory(void **state) {
+    (void)state;
+    for (int mode = 0; mode < 2; mode++) {
+        for (uint64_t n = 1;; n++) {
+            ew__test_env t;
+            ew__registry registry;
+            ew__test_env_init(&t, 1);
+            ew__test_env_fail_at(&t, n, mode == 1);
+            bool made = ew__registry_init(&registry, &t.env) == EW_OK;
+            ew__action *some[2];
+            size_t k = 0;
+            if (made && (some[k] = remote(&t.env, "a", "/flow/x")) != NULL)
+                k++;
+            if (made && (some[k] = remote(&t.env, "b", "/flow/x")) != NULL)
+                k++;
+            ew_err err = made ? ew__registry_set_remotes(&registry, some, k) : EW_ENOMEM;
+            uint64_t failed = ew__test_env_failed(&t);
+            assert_true(!made || registry.current->by_long_key.n == (err == EW_OK ? k : 0));
+            for (size_t i = 0; i < k; i++)
+                ew__action_unref(some[i]);
+            if (made)
+                ew__registry_done(&registry);
+            assert_int_equal(ew__test_env_live_blocks(&t), 0);
+            if (failed == 0)
+                break;
+            assert_true(n < 1000);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_call_action__keys),    cmocka_unit_test(test_call_action__key_length),
-        cmocka_unit_test(test_call_action__find),    cmocka_unit_test(test_call_action__versions),
-        cmocka_unit_test(test_call_action__listing), cmocka_unit_test(test_call_action__no_memory),
+        cmocka_unit_test(test_call_action__keys),
+        cmocka_unit_test(test_call_action__key_length),
+        cmocka_unit_test(test_call_action__find),
+        cmocka_unit_test(test_call_action__versions),
+        cmocka_unit_test(test_call_action__listing),
+        cmocka_unit_test(test_call_action__no_memory),
+        cmocka_unit_test(test_call_action__remotes),
+        cmocka_unit_test(test_call_action__remote_ids),
+        cmocka_unit_test(test_call_action__remotes_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,6 +289,43 @@ static void own_group_and_plain_signals(void **state) {
     world_done(&w);
 }
 
+static void note_end(void *ud, const char *how) {
+    char *text = ud;
+    (void)snprintf(text, 64, "%s", how);
+}
+
+/* A program that reaches us by another way: both its outputs are logged, and the signal comes at once. */
+static void companion(void **state) {
+    static const char *const vars[] = {"EW_ONE=1", "PATH=/bin:/usr/bin", NULL};
+    (void)state;
+    world w;
+    end e;
+    char how[64] = "";
+    ew__where where = {.kind = EW__WHERE_CHILD,
+                       .argv = SHELL("trap 'echo signal; exit 5' TERM; echo out $EW_ONE $PATH $EW_TWO; echo err >&2; "
+                                     "while :; do sleep 0.05; done"),
+                       .vars = vars,
+                       .companion = true,
+                       .ended = note_end,
+                       .ended_ud = how};
+    assert_int_equal(setenv("EW_ONE", "0", 1), 0);
+    assert_int_equal(setenv("EW_TWO", "2", 1), 0);
+    world_init(&w);
+    end_init(&e, &w);
+    assert_int_equal(end_dial(&e, &where), EW_OK);
+    run_until_logged(&w, "sh: out 1 /bin:/usr/bin 2\n");
+    run_until_logged(&w, "sh: err\n");
+    assert_int_equal(e.n_in, 0);
+    assert_int_equal(e.n_eof, 0);
+    assert_string_equal(how, "");
+    end_close(&e);
+    assert_true(logged(&w, "sh: signal"));
+    assert_string_equal(how, "ended with code 5");
+    assert_true(w.worst >= EW_LOG_INFO); /* that is how we end it: no warning */
+    world_done(&w);
+    assert_no_children();
+}
+
 static void nothing_is_left(void **state) {
     static const char *const argv[] = {"cat", NULL};
     static const char *const none[] = {"./there-is-no-such-program", NULL};
@@ -449,6 +486,7 @@ int main(void) {
         cmocka_unit_test(grandchildren),
         cmocka_unit_test(descriptors_of_a_child),
         cmocka_unit_test(own_group_and_plain_signals),
+        cmocka_unit_test(companion),
         cmocka_unit_test(nothing_is_left),
         cmocka_unit_test(nobody_to_reap),
         cmocka_unit_test(it_goes_while_we_write),

@@ -480,8 +480,8 @@ static void checklist_06_07_16(void **state) { /* the end of a connection ends w
     rig_call *a = call_known(&w);
     say(&w, RPC "'id':$1,'result':1}");
     check_done(a, "1");
-    assert_int_equal(world_peer(&w)->sent.n, 0);
-    assert_int_equal(world_peer(&w)->sent.by_key.n, 0);
+    assert_int_equal(world_peer(&w)->calls.sent.n, 0);
+    assert_int_equal(world_peer(&w)->calls.sent.by_key.n, 0);
     rig_call *b = call_plain(&w, "k", "");
     say_eof(&w);
     check_failed(b, EW_STATUS_UNAVAILABLE, EW_ORIGIN_CONNECT, LOST);
@@ -506,7 +506,7 @@ static void checklist_15_17_19(void **state) { /* a bad result leaves nothing be
     world_serve(&w);
     ew__peer *peer = w.pair->end[RIG_SERVER].peer;
     say(&w, RPC "'id':1,'method':'invalid'}\n" RPC "'id':2,'method':'sleep','params':{'ms':1}}");
-    assert_int_equal(world_peer(&w)->served.n, 1);
+    assert_int_equal(world_peer(&w)->calls.served.n, 1);
     peer->wire->drain(peer);
     assert_false(world_over(&w));
     rig_advance(&w.r, 1);
@@ -547,7 +547,7 @@ static void checklist_22_23_24(void **state) { /* frames before anybody looks, a
                 "'id':'s','stream':2,'data':1}\n" RPC "'id':'s','stream':3}");
     rig_advance(&w.r, 100);
     hear(&w, RPC "'id':'s','result':{'sum':1,'n':1}}");
-    assert_int_equal(world_peer(&w)->served.n, 0);
+    assert_int_equal(world_peer(&w)->calls.served.n, 0);
     say(&w, RPC "'id':'s','method':'sum','stream':1}");
     rig_advance(&w.r, 100);
     say(&w, RPC "'id':'s','stream':2,'data':1}\n" RPC "'id':'s','stream':3}");
@@ -557,7 +557,7 @@ static void checklist_22_23_24(void **state) { /* frames before anybody looks, a
     say(&w, RPC "'id':$1,'stream':1,'result':1}\n" RPC "'id':$1,'stream':2,'data':1}\n" RPC "'id':$1,'stream':3}");
     check_chunks(a, "1");
     check_done(a, "1");
-    assert_int_equal(world_peer(&w)->sent.n, 0);
+    assert_int_equal(world_peer(&w)->calls.sent.n, 0);
     world_done(&w);
 }
 

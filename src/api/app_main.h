@@ -1,0 +1,43 @@
+/*
+ * api/app_main.h: what the files of ew_app_main share: app_main.c (the run), app_options.c (command line and
+ * environment), app_say.c (what it prints). Only they print, read a command line or the environment, or touch signals.
+ */
+#ifndef EW_API_APP_MAIN_H
+#define EW_API_APP_MAIN_H
+
+#include "api/app.h"
+
+/* What the command line and the environment asked for. The three lists have room for argc more entries and a NULL. */
+typedef struct ew__settings {
+    ew_app_options options;
+    const char *name; /* of the program, for its messages */
+    const char **listens;
+    const char **hosts;
+    const char **connects;
+    size_t n_listens;
+    size_t n_hosts;
+    size_t n_connects;
+    const char *manager; /* the environment's; NULL: none */
+    ew_log_level level;
+    bool quiet;
+} ew__settings;
+
+extern const char *const ew__level_names[4];
+
+/* ---- app_options.c ---- */
+
+/* The program's own options, which the words below add to. EW_OK or EW_ENOMEM. */
+ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, int argc);
+/* Reads the command line, then the environment. -1: go on; else the exit code. */
+int ew__settings_read(ew__settings *s, int argc, char **argv);
+/* Adds listeners and managers to the app. 0, or the exit code. */
+int ew__settings_apply(const ew__settings *s, ew_app *app);
+
+/* ---- app_say.c ---- */
+
+/* All of it, as one write where the kernel takes it so. */
+void ew__write_all(int fd, const char *bytes, size_t n);
+void ew__say_json(const ew_app *app);
+void ew__say_table(ew_app *app, const char *name);
+
+#endif

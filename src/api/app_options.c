@@ -1,0 +1,313 @@
+/*
+ * api/app_options.c: how ew_app_main is told what to do: the command line and the environment. See app_main.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "api/app_main.h"
+#include "base/opt.h"
+#include <stdlib.h>
+
+#define EXIT_USAGE 2
+
+/* ---- options ---- */
+
+static const ew__opt options_table[] = {EW__SERVE_OPTIONS, {NULL, 0, NULL, NULL, 0}};
+
+static const struct {
+    const char *name;
+    size_t offset;
+    uint64_t value;
+    const char *help;
+} limits_table[] = {
+#define LIMIT_ROW(member, value, help) {#member, offsetof(ew_limits, member), value, help},
+    EW_LIMITS_MAP(LIMIT_ROW)
+#undef LIMIT_ROW
+};
+#define N_LIMITS (sizeof limits_table / sizeof *limits_table)
+
+static int usage_error(const ew__settings *s, const char *problem) {
+    (void)fprintf(stderr, "%s: %s\nTry: %s --help\n", s->name, problem, s->name);
+    return EXIT_USAGE;
+}
+
+static int usage_errorf(const ew__settings *s, const char *what, const char *value, const char *why) {
+    char problem[512];
+    (void)snprintf(problem, sizeof problem, "%s %.200s: %s", what, value, why);
+    return usage_error(s, problem);
+}
+
+static int help(const ew__settings *s) {
+    (void)printf("Usage: %s [OPTIONS]\n\nServes its actions until a signal ends it.\n\nOptions:\n", s->name);
+    ew__opts_help(stdout, options_table);
+    (void)printf("\nDUR is 500ms, 2s, 1m, 1h; a bare number is seconds.\n"
+                 "\nEnvironment:\n" EW__SERVE_ENVIRONMENT
+                 "\nExamples:\n  %s\n  %s --listen 127.0.0.1:0 --drain 2s\n  %s --listen http=127.0.0.1:8080 "
+                 "--log-level debug\n",
+                 s->name, s->name, s->name);
+    return EXIT_SUCCESS;
+}
+
+static int help_limits(const ew__settings *s) {
+    (void)printf("Limits, for %s --limit NAME=VALUE.\nBytes take the suffixes K, M and G, times the suffixes ms, s, m "
+                 "and h.\n\n",
+                 s->name);
+    (void)printf("  %-22s %10s  %s\n", "NAME", "DEFAULT", "WHAT IT LIMITS");
+    for (size_t i = 0; i < N_LIMITS; i++) {
+        (void)printf("  %-22s %10llu  %s\n", limits_table[i].name, (unsigned long long)limits_table[i].value,
+                     limits_table[i].help);
+    }
+    return EXIT_SUCCESS;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* A number in the unit that the limit's name tells, or with a suffix of its kind. */
+static bool limit_value(const char *name, ew_str text, uint64_t *ret) {
+    if (ew__u64_parse(text, ret)) {
+        return true;
+    }
+    if (ends_with(name, "_ms")) {
+        return ew__duration_parse(text, ret) == EW_OK;
+    }
+    if (!ends_with(name, "_bytes") || text.len < 2) {
+        return false;
+    }
+    char suffix = text.ptr[text.len - 1];
+    unsigned shift = suffix == 'K' ? 10 : suffix == 'M' ? 20 : suffix == 'G' ? 30 : 0;
+    uint64_t number;
+    if (shift == 0 || !ew__u64_parse(ew__str(text.ptr, text.len - 1), &number) || number > UINT64_MAX >> shift) {
+        return false;
+    }
+    *ret = number << shift;
+    return true;
+}
+
+static int read_limit(ew__settings *s, const char *text) {
+    const char *equals = strchr(text, '=');
+    ew_str name = ew__str(text, equals ? (size_t)(equals - text) : strlen(text));
+    ew__near near;
+    ew__near_init(&near, name);
+    for (size_t i = 0; i < N_LIMITS; i++) {
+        if (!ew__str_is(name, ew_str_from(limits_table[i].name))) {
+            ew__near_try(&near, ew_str_from(limits_table[i].name));
+            continue;
+        }
+        uint64_t value = 0;
+        if (!equals || !limit_value(limits_table[i].name, ew_str_from(equals + 1), &value)) {
+            return usage_errorf(s, "--limit", text, "not NAME=VALUE with a number");
+        }
+        if (value == 0 && limits_table[i].value != 0) {
+            return usage_errorf(s, "--limit", text, "must be above zero");
+        }
+        memcpy((char *)&s->options.limits + limits_table[i].offset, &value, sizeof value);
+        return 0;
+    }
+    char why[160];
+    (void)snprintf(why, sizeof why, "no such limit%s%s%s", near.best.ptr ? "; did you mean " : "",
+                   near.best.ptr ? near.best.ptr : "", near.best.ptr ? "?" : "; --help limits lists them");
+    return usage_errorf(s, "--limit", text, why);
+}
+
+static int read_level(ew__settings *s, const char *text) {
+    for (size_t i = 0; i < sizeof ew__level_names / sizeof *ew__level_names; i++) {
+        if (strcmp(text, ew__level_names[i]) == 0) {
+            s->level = (ew_log_level)i;
+            return 0;
+        }
+    }
+    return usage_errorf(s, "--log-level", text, "not one of error, warn, info, debug");
+}
+
+static int read_threads(ew__settings *s, const char *text) {
+    uint64_t n;
+    if (!ew__u64_parse(ew_str_from(text), &n) || n < 1 || n > 1024) {
+        return usage_errorf(s, "--threads", text, "not a number from 1 to 1024");
+    }
+    s->options.threads = (unsigned)n;
+    return 0;
+}
+
+static int read_drain(ew__settings *s, const char *text) {
+    uint64_t ms;
+    if (ew__duration_parse(ew_str_from(text), &ms) != EW_OK) {
+        return usage_errorf(s, "--drain", text, "not a duration such as 500ms, 2s, 1m, 1h");
+    }
+    s->options.drain_ms = ms > 0 ? ms : 1; /* zero would mean the default */
+    return 0;
+}
+
+static int read_telemetry(ew__settings *s, const char *text) {
+    ew__aim aim;
+    const char *problem = NULL;
+    if (ew__aim_parse(ew_str_from(text), false, &aim, &problem) != EW_OK) {
+        return usage_errorf(s, "--telemetry", text, problem);
+    }
+    s->options.telemetry = text;
+    return 0;
+}
+
+static int print_version(const ew__settings *s) {
+    (void)printf("%s (everywire %s)\n", s->name, ew_version());
+    return EXIT_SUCCESS;
+}
+
+/* -1: go on; else the exit code. */
+static int take_option(ew__settings *s, ew__opts *opts, int id) {
+    int bad = 0;
+    switch (id) {
+    case EW__SERVE_LISTEN:
+        s->listens[s->n_listens++] = opts->value;
+        break;
+    case EW__SERVE_CONNECT:
+        s->connects[s->n_connects++] = opts->value;
+        break;
+    case EW__SERVE_TELEMETRY:
+        bad = read_telemetry(s, opts->value);
+        break;
+    case EW__SERVE_RUNTIME_ID:
+        s->options.runtime_id = opts->value;
+        break;
+    case EW__SERVE_ALLOW_HOST:
+        s->hosts[s->n_hosts++] = opts->value;
+        break;
+    case EW__SERVE_ALLOW_REMOTE:
+        s->options.allow_remote = true;
+        break;
+    case EW__SERVE_QUIET:
+        s->quiet = true;
+        break;
+    case EW__SERVE_THREADS:
+        bad = read_threads(s, opts->value);
+        break;
+    case EW__SERVE_DRAIN:
+        bad = read_drain(s, opts->value);
+        break;
+    case EW__SERVE_LIMIT:
+        bad = read_limit(s, opts->value);
+        break;
+    case EW__SERVE_LOG_LEVEL:
+        bad = read_level(s, opts->value);
+        break;
+    case EW__SERVE_VERSION:
+        return print_version(s);
+    case EW__SERVE_HELP:
+        return opts->at < opts->argc && strcmp(opts->argv[opts->at], "limits") == 0 ? help_limits(s) : help(s);
+    case EW__OPT_BAD:
+        return usage_error(s, opts->problem);
+    case EW__OPT_WORD:
+        return usage_errorf(s, "unexpected word", opts->value, "options start with --");
+    default:
+        return usage_error(s, "unexpected --");
+    }
+    return bad ? bad : -1;
+}
+
+/* ---- the environment ---- */
+
+static const char *variable(const char *name) {
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* How the Genkit CLI tells the programs that it starts. What was said by hand wins. */
+static void read_environment(ew__settings *s) {
+    const char *realtime = variable("GENKIT_ENABLE_REALTIME_TELEMETRY");
+    s->manager = variable("GENKIT_REFLECTION_V2_SERVER");
+    if (!s->options.telemetry) {
+        s->options.telemetry = variable("GENKIT_TELEMETRY_SERVER");
+    }
+    if (realtime && strcmp(realtime, "true") == 0) {
+        s->options.telemetry_realtime = true;
+    }
+    if (!s->options.runtime_id) {
+        s->options.runtime_id = variable("GENKIT_RUNTIME_ID");
+    }
+}
+
+/* ---- all ---- */
+
+/* NULL stays NULL. */
+static bool copy_text(ew__arena *arena, const char *text, const char **ret) {
+    *ret = text ? ew__arena_copy(arena, text, strlen(text) + 1) : NULL;
+    return !text || *ret;
+}
+
+/* Texts are copied: the app will replace its own. */
+ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, int argc) {
+    s->options = (ew_app_options){
+        .env = app->env,
+        .limits = app->limits,
+        .threads = app->threads,
+        .loop = app->host,
+        .drain_ms = app->drain_ms,
+        .allow_remote = app->allow_remote,
+        .telemetry_realtime = app->telemetry.realtime,
+    };
+    size_t words = (size_t)(argc > 0 ? argc : 0) + 1;
+    size_t lists = 3 * words + app->n_allow_hosts;
+    s->listens = ew__arena_alloc(arena, lists * sizeof *s->listens);
+    if (!s->listens) {
+        return EW_ENOMEM;
+    }
+    memset((void *)s->listens, 0, lists * sizeof *s->listens);
+    s->connects = s->listens + words;
+    s->hosts = s->connects + words;
+    for (; s->n_hosts < app->n_allow_hosts; s->n_hosts++) {
+        if (!copy_text(arena, app->allow_hosts[s->n_hosts], &s->hosts[s->n_hosts])) {
+            return EW_ENOMEM;
+        }
+    }
+    s->options.allow_hosts = s->hosts;
+    return copy_text(arena, app->runtime_id, &s->options.runtime_id) &&
+                   copy_text(arena, app->telemetry_url, &s->options.telemetry)
+               ? EW_OK
+               : EW_ENOMEM;
+}
+
+int ew__settings_read(ew__settings *s, int argc, char **argv) {
+    ew__opts opts;
+    ew__opts_init(&opts, options_table, argc, argv, 1);
+    for (;;) {
+        int id = ew__opts_next(&opts);
+        if (id == EW__OPT_END) {
+            break;
+        }
+        int code = take_option(s, &opts, id);
+        if (code >= 0) {
+            return code;
+        }
+    }
+    if (s->quiet) {
+        s->level = EW_LOG_ERROR;
+    }
+    read_environment(s);
+    return -1;
+}
+
+static int add(const ew__settings *s, ew_app *app, ew_err (*with)(ew_app *app, const char *text), const char *what,
+               const char *text) {
+    ew_err err = with(app, text);
+    if (err == EW_OK) {
+        return 0;
+    }
+    const char *more = ew_app_error(app);
+    return usage_errorf(s, what, text, *more ? more : ew_err_text(err));
+}
+
+int ew__settings_apply(const ew__settings *s, ew_app *app) {
+    int bad = 0;
+    bool by_hand = false; /* the environment's manager was named on the command line, too */
+    for (size_t i = 0; i < s->n_listens && !bad; i++) {
+        bad = add(s, app, ew_app_listen, "--listen", s->listens[i]);
+    }
+    for (size_t i = 0; i < s->n_connects && !bad; i++) {
+        bad = add(s, app, ew_app_connect, "--connect", s->connects[i]);
+        by_hand = by_hand || (s->manager && strcmp(s->manager, s->connects[i]) == 0);
+    }
+    if (!bad && s->manager && !by_hand) {
+        bad = add(s, app, ew_app_connect, "GENKIT_REFLECTION_V2_SERVER", s->manager);
+    }
+    return bad;
+}

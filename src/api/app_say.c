@@ -1,0 +1,116 @@
+/*
+ * api/app_say.c: what ew_app_main prints: where the app listens and whom it dials.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "api/app_main.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- writing ---- */
+
+/* Nobody is told of a failure: there is nobody left to tell. */
+void ew__write_all(int fd, const char *bytes, size_t n) {
+    while (n > 0) {
+        ssize_t done = write(fd, bytes, n);
+        if (done < 0 && errno != EINTR) {
+            return;
+        }
+        if (done > 0) {
+            bytes += done;
+            n -= (size_t)done;
+        }
+    }
+}
+
+/* ---- where it listens ---- */
+
+void ew__say_json(const ew_app *app) {
+    char line[2048];
+    for (size_t i = 0; i < ew_app_listeners(app); i++) {
+        const char *wire, *address;
+        int port;
+        if (ew_app_listener(app, i, &wire, &address, &port) != EW_OK) {
+            continue;
+        }
+        int n = ew_json_format(line, sizeof line, "{\"event\":\"listening\",\"wire\":%Q,\"address\":%Q,\"port\":%d}\n",
+                               wire, address, port);
+        if (n > 0 && (size_t)n < sizeof line) {
+            ew__write_all(STDOUT_FILENO, line, (size_t)n);
+        }
+    }
+    for (size_t i = 0; i < app->n_connects; i++) {
+        int n = ew_json_format(line, sizeof line, "{\"event\":\"connecting\",\"wire\":%Q,\"address\":%Q}\n",
+                               "reflection", app->connects[i]->text);
+        if (n > 0 && (size_t)n < sizeof line) {
+            ew__write_all(STDOUT_FILENO, line, (size_t)n);
+        }
+    }
+    static const char ready[] = "{\"event\":\"ready\"}\n";
+    ew__write_all(STDOUT_FILENO, ready, sizeof ready - 1);
+}
+
+static bool colour_wanted(void) {
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+/* The first action that was registered, and an input for it: the first example of its schema. False: there is none. */
+static bool sample_call(ew_app *app, char *name, size_t name_size, char *input, size_t input_size) {
+    (void)snprintf(input, input_size, "{}");
+    ew__actions *actions = ew__registry_get(&app->registry);
+    bool found = actions && actions->by_key.n > 0;
+    if (found) {
+        const ew__action *action = actions->by_key.entries[0].value;
+        ew_str example = ew_json_get(action->descriptor, "/inputSchema/examples/0");
+        (void)snprintf(name, name_size, "%.*s", (int)action->name.len, action->name.ptr);
+        if (example.len > 0 && example.len < input_size && !memchr(example.ptr, '\'', example.len)) {
+            (void)snprintf(input, input_size, "%.*s", (int)example.len, example.ptr);
+        }
+    }
+    ew__actions_unref(actions);
+    return found;
+}
+
+/* The address of a listener that speaks HTTP, in a form that can be called. */
+static bool sample_address(const ew_app *app, char *out, size_t size) {
+    for (size_t i = 0; i < ew_app_listeners(app); i++) {
+        const char *wire, *address;
+        int port;
+        if (ew_app_listener(app, i, &wire, &address, &port) != EW_OK ||
+            (strcmp(wire, "any") != 0 && strcmp(wire, "http") != 0)) {
+            continue;
+        }
+        if (strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0) {
+            (void)snprintf(out, size, "%s:%d", address[0] == '[' ? "[::1]" : "127.0.0.1", port);
+        } else {
+            (void)snprintf(out, size, "%s", address);
+        }
+        return true;
+    }
+    return false;
+}
+
+void ew__say_table(ew_app *app, const char *name) {
+    const char *bold = colour_wanted() ? "\033[1m" : "", *plain = colour_wanted() ? "\033[0m" : "";
+    char address[128], action[128], input[256];
+    (void)printf("%s%s%s is ready (everywire %s)\n\n  %-10s %s\n", bold, name, plain, ew_version(), "WIRE", "ADDRESS");
+    for (size_t i = 0; i < ew_app_listeners(app); i++) {
+        const char *wire, *at;
+        if (ew_app_listener(app, i, &wire, &at, NULL) == EW_OK) {
+            (void)printf("  %-10s %s%s%s\n", wire, bold, at, plain);
+        }
+    }
+    for (size_t i = 0; i < app->n_connects; i++) {
+        (void)printf("  %-10s dials %s%s%s\n", "reflection", bold, app->connects[i]->text, plain);
+    }
+    if (sample_address(app, address, sizeof address) && sample_call(app, action, sizeof action, input, sizeof input)) {
+        (void)printf("\nTry in another terminal:\n\n  everywire list http://%s\n", address);
+        (void)printf("  everywire call http://%s %s '%s' --stream\n", address, action, input);
+        (void)printf("  curl http://%s/%s -H 'content-type: application/json' -d '{\"data\":%s}'\n", address, action,
+                     input);
+    }
+    (void)printf("\nCtrl-C ends it.\n\n");
+    (void)fflush(stdout);
+}

@@ -1,0 +1,103 @@
+/*
+ * endpoint/companion.c: see companion.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "endpoint/companion.h"
+#include <stdio.h>
+
+static ew__companion *companion_of(ew__stream *stream) { return ew__container_of(stream, ew__companion, stream); }
+
+static void note_end(ew__companion *companion) {
+    companion->state = EW__COMPANION_ENDED;
+    if (companion->ended && !companion->closing)
+        companion->ended(companion);
+}
+
+/* ---- its standard input ---- */
+
+static uint8_t *on_reserve(ew__stream *stream, size_t *ret_size) {
+    (void)stream;
+    (void)ret_size;
+    return NULL;
+}
+
+static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
+    (void)stream;
+    (void)bytes;
+    (void)n;
+}
+
+static void on_nothing(ew__stream *stream) { (void)stream; } /* it closed its standard input, which says nothing */
+
+static void on_closed(ew__stream *stream, ew_err why) {
+    ew__companion *companion = companion_of(stream);
+    (void)why;
+    companion->open = false;
+    ew__out_done(&companion->out);
+    if (companion->state != EW__COMPANION_ENDED) /* nobody told us how */
+        note_end(companion);
+    if (companion->closing)
+        companion->closed(companion);
+}
+
+static const ew__stream_events events = {
+    .reserve = on_reserve, .data = on_data, .eof = on_nothing, .drained = on_nothing, .closed = on_closed};
+
+/* ---- beginning and end ---- */
+
+static void on_child_ended(void *ud, const char *how) {
+    ew__companion *companion = ud;
+    (void)snprintf(companion->line, sizeof companion->line, "%.150s %s", companion->where.argv[0], how);
+    note_end(companion);
+    if (companion->open)
+        ew__stream_close(&companion->stream, EW_OK);
+}
+
+static void on_started(ew__stream *stream, ew_err err, const char *detail) {
+    ew__companion *companion = companion_of(stream);
+    companion->dial = NULL;
+    if (err == EW_OK) {
+        companion->state = EW__COMPANION_RUNS;
+        companion->open = companion->ran = true;
+        ew__stream_start(stream, companion->loop, &events, &companion->out);
+        if (companion->closing)
+            ew__stream_close(stream, EW_OK);
+        return;
+    }
+    (void)snprintf(companion->line, sizeof companion->line, "%.250s", detail);
+    note_end(companion);
+    if (companion->closing)
+        companion->closed(companion);
+}
+
+void ew__companion_init(ew__companion *companion, ew__loop *loop, const ew__where *where) {
+    memset(companion, 0, sizeof *companion);
+    companion->loop = loop;
+    companion->where = *where;
+    companion->where.kind = EW__WHERE_CHILD;
+    companion->where.companion = true;
+    companion->where.ended = on_child_ended;
+    companion->where.ended_ud = companion;
+    ew__out_init(&companion->out, &loop->home.blocks);
+}
+
+void ew__companion_start(ew__companion *companion) {
+    if (!companion->where.argv || companion->state != EW__COMPANION_NONE)
+        return;
+    companion->state = EW__COMPANION_STARTS;
+    if (ew__dial_start(companion->loop, &companion->stream, &companion->where, companion->loop->home.limits->connect_ms,
+                       on_started, &companion->dial) == EW_OK)
+        return;
+    (void)snprintf(companion->line, sizeof companion->line, "cannot start %.150s: out of memory",
+                   companion->where.argv[0]);
+    companion->state = EW__COMPANION_ENDED;
+}
+
+bool ew__companion_close(ew__companion *companion) {
+    companion->closing = true;
+    if (companion->dial)
+        ew__dial_cancel(companion->dial);
+    else if (companion->open)
+        ew__stream_close(&companion->stream, EW_OK);
+    return companion->dial || companion->open;
+}

@@ -1,0 +1,41 @@
+/*
+ * endpoint/companion.h: a program that is started beside a listener and will dial it. Loop thread only. May include:
+ * base, io.
+ */
+#ifndef EW_ENDPOINT_COMPANION_H
+#define EW_ENDPOINT_COMPANION_H
+
+#include "base/out.h"
+#include "io/stream.h"
+
+typedef struct ew__companion ew__companion;
+
+typedef enum ew__companion_state {
+    EW__COMPANION_NONE, /* not started yet, or there is none */
+    EW__COMPANION_STARTS,
+    EW__COMPANION_RUNS,
+    EW__COMPANION_ENDED
+} ew__companion_state;
+
+struct ew__companion {
+    ew__loop *loop;
+    ew__where where; /* what it points to is borrowed */
+    ew__dial *dial;
+    ew__stream stream; /* its standard input: nothing is ever sent */
+    ew__out out;
+    uint8_t state;                            /* ew__companion_state */
+    bool open;                                /* the stream is */
+    bool ran;                                 /* it could be started */
+    bool closing;                             /* it is to end */
+    char line[256];                           /* once it has ended: "node ended with code 1", for people */
+    void (*ended)(ew__companion *companion);  /* by itself, or it could not be started */
+    void (*closed)(ew__companion *companion); /* after ew__companion_close */
+};
+
+/* where: argv and vars. */
+void ew__companion_init(ew__companion *companion, ew__loop *loop, const ew__where *where);
+void ew__companion_start(ew__companion *companion); /* once; ended may follow, not from inside this call */
+/* Ends it if it runs. True: closed will follow; false: there is nothing to wait for. */
+bool ew__companion_close(ew__companion *companion);
+
+#endif

@@ -1,0 +1,117 @@
+/*
+ * endpoint/exporter_url.c: the URL of a telemetry server. A peer may push one, so this is where we are kept from being
+ * sent to addresses that only we can reach: what is not plainly this machine is refused, in whatever spelling.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "endpoint/exporter.h"
+
+static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
+    if (ret_problem)
+        *ret_problem = text;
+    return err;
+}
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+static bool host_ok(ew_str host, bool v6) {
+    for (size_t i = 0; i < host.len; i++) {
+        char c = host.ptr[i];
+        bool name = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-' || c == '.' || c == '_';
+        if (v6 ? !(is_hex(c) || c == ':' || c == '.') : !name)
+            return false;
+    }
+    return host.len > 0;
+}
+
+static bool base_ok(ew_str base) {
+    for (size_t i = 0; i < base.len; i++) {
+        unsigned char c = (unsigned char)base.ptr[i];
+        if (c <= 0x20 || c >= 0x7f || c == '?' || c == '#' || c == '\\' || c == '@')
+            return false;
+    }
+    return true;
+}
+
+/* One decimal number of an address: 0 to 255, no sign, no leading zero (which some read as octal). */
+static bool take_number(ew_str *text, unsigned *ret) {
+    size_t n = 0;
+    *ret = 0;
+    while (n < text->len && n < 4 && is_digit(text->ptr[n]))
+        *ret = *ret * 10 + (unsigned)(text->ptr[n++] - '0');
+    if (n == 0 || n > 3 || *ret > 255 || (n > 1 && text->ptr[0] == '0'))
+        return false;
+    *text = ew__str(text->ptr + n, text->len - n);
+    return true;
+}
+
+/* 127.x.y.z in the one spelling that everybody reads alike. */
+static bool is_loopback_v4(ew_str host) {
+    unsigned number = 0;
+    for (int i = 0; i < 4; i++) {
+        if (i > 0) {
+            if (host.len == 0 || host.ptr[0] != '.')
+                return false;
+            host = ew__str(host.ptr + 1, host.len - 1);
+        }
+        if (!take_number(&host, &number) || (i == 0 && number != 127))
+            return false;
+    }
+    return host.len == 0;
+}
+
+static bool is_here(ew_str host, bool v6) {
+    if (v6)
+        return ew__str_is(host, EW_STR("::1"));
+    return ew__str_is_nocase(host, EW_STR("localhost")) || is_loopback_v4(host);
+}
+
+static bool read_port(ew_str text, uint16_t *ret) {
+    uint64_t number = 0;
+    if (text.len < 2 || text.len > 6 || text.ptr[0] != ':' ||
+        !ew__u64_parse(ew__str(text.ptr + 1, text.len - 1), &number) || number == 0 || number > 65535)
+        return false;
+    *ret = (uint16_t)number;
+    return true;
+}
+
+#define FORM "a telemetry server looks like http://HOST:PORT"
+
+static bool has_scheme(ew_str *url, ew_str scheme) {
+    if (url->len < scheme.len || !ew__str_is_nocase(ew__str(url->ptr, scheme.len), scheme))
+        return false;
+    *url = ew__str(url->ptr + scheme.len, url->len - scheme.len);
+    return true;
+}
+
+ew_err ew__aim_parse(ew_str url, bool pushed, ew__aim *ret, const char **ret_problem) {
+    memset(ret, 0, sizeof *ret);
+    if (has_scheme(&url, EW_STR("https://")))
+        return fail(EW_EUNSUPPORTED, "https is not supported for a telemetry server", ret_problem);
+    if (!has_scheme(&url, EW_STR("http://")))
+        return fail(EW_EINVAL, FORM, ret_problem);
+    const char *slash = url.len ? memchr(url.ptr, '/', url.len) : NULL;
+    size_t n = slash ? (size_t)(slash - url.ptr) : url.len;
+    ew_str authority = ew__str(url.ptr, n), base = ew__str(url.ptr + n, url.len - n);
+    while (base.len > 0 && base.ptr[base.len - 1] == '/')
+        base.len--;
+    ret->v6 = n > 0 && authority.ptr[0] == '[';
+    const char *end = n == 0 ? NULL : memchr(authority.ptr, ret->v6 ? ']' : ':', n);
+    if (!end)
+        return fail(EW_EINVAL, FORM, ret_problem);
+    size_t skip = ret->v6 ? 1 : 0, host_end = (size_t)(end - authority.ptr);
+    ew_str host = ew__str(authority.ptr + skip, host_end - skip);
+    ew_str port = ew__str(end + skip, n - host_end - skip);
+    if (!host_ok(host, ret->v6) || host.len >= sizeof ret->host || !read_port(port, &ret->port))
+        return fail(EW_EINVAL, FORM, ret_problem);
+    if (!base_ok(base) || base.len >= sizeof ret->base)
+        return fail(EW_EINVAL, "the path of the telemetry server is no path", ret_problem);
+    if (pushed && !is_here(host, ret->v6))
+        return fail(EW_EACCESS, "a peer may name a telemetry server on this machine only", ret_problem);
+    memcpy(ret->host, host.ptr, host.len);
+    if (base.len)
+        memcpy(ret->base, base.ptr, base.len);
+    ret->loopback_only = pushed;
+    return EW_OK;
+}

@@ -1,0 +1,147 @@
+/*
+ * wire/rpc_calls.h: the calls of one connection that carries many at once, both ways: which there are and how one is
+ * found by its id; producers of ours that wait for room; takers that are behind and hold up the connection. Shared by
+ * the wires that speak JSON-RPC over a connection of their own; what the messages are is theirs. May include: base,
+ * json, call.
+ */
+#ifndef EW_WIRE_RPC_CALLS_H
+#define EW_WIRE_RPC_CALLS_H
+
+#include "wire/jsonrpc_envelope.h"
+#include "wire/wire.h"
+
+typedef struct ew__rpc_calls ew__rpc_calls;
+
+/*
+ * One call: the first member of the wire's own struct. It lives in the call's memory, so that it needs no freeing and
+ * cannot outlive it.
+ */
+typedef struct ew__rpc_call {
+    struct ew__rpc_call *next, *prev;           /* in its list */
+    struct ew__rpc_call *wait_next, *wait_prev; /* among those who wait for room */
+    ew__rpc_calls *all;
+    ew_call *call;
+    ew_str id;         /* as it stands on the wire; empty for a notification */
+    ew_str key;        /* as it is looked up; empty: it is not */
+    ew__timer timer;   /* the wire's; stopped when the call is removed */
+    uint64_t heard_at; /* when the last piece of its incoming stream came */
+    uint32_t size;     /* came: bytes that it holds in memory while it runs */
+    bool sent;         /* we are its caller's side on this wire; else it came */
+    bool input_open;   /* pieces of an input stream are still to come (came), or to be sent (sent) */
+    bool waiting;      /* whoever feeds us was told to wait */
+    bool blocked;      /* whoever takes what comes was behind: the connection is not read */
+} ew__rpc_call;
+
+typedef struct ew__rpc_list {
+    ew__rpc_call *first; /* the newest */
+    uint32_t n;
+    ew__map by_key;
+    bool has_map; /* made when the first call is to be found again: most end at once */
+} ew__rpc_list;
+
+/* What the wire does when it is told. */
+typedef struct ew__rpc_calls_ops {
+    void (*overrun)(ew__rpc_call *entry); /* it held up everybody else for too long: end it (it is then removed) */
+    void (*resume)(ew__rpc_calls *all);   /* nothing holds up reading any more: go on in the next turn */
+    void (*abort)(ew__rpc_calls *all);    /* no memory for a timer: close the connection */
+} ew__rpc_calls_ops;
+
+struct ew__rpc_calls {
+    ew__conn *conn;
+    const ew__rpc_calls_ops *ops;
+    ew__rpc_list served;                  /* calls that came: we are their caller's end */
+    ew__rpc_list sent;                    /* calls that left: we are their callee's end */
+    ew__rpc_call *waiting, *waiting_last; /* producers that were told to wait, in turn */
+    uint64_t served_bytes;                /* of all calls that came and still run */
+    ew__timer guard;                      /* a call has held up the connection for too long */
+    uint32_t n_blocked, n_waiting;
+};
+
+void ew__rpc_calls_init(ew__rpc_calls *all, ew__conn *conn, const ew__rpc_calls_ops *ops);
+void ew__rpc_calls_done(ew__rpc_calls *all); /* when both lists are empty */
+
+static inline ew__rpc_list *ew__rpc_list_of(const ew__rpc_call *entry) {
+    return entry->sent ? &entry->all->sent : &entry->all->served;
+}
+
+static inline const ew_limits *ew__rpc_limits(const ew__rpc_calls *all) { return all->conn->home->limits; }
+
+/* ---- which there are ---- */
+
+/* all, call, id, sent and size are set. */
+void ew__rpc_call_add(ew__rpc_call *entry);
+void ew__rpc_call_remove(ew__rpc_call *entry);                        /* also unblocks, stops waiting and its timer */
+ew__rpc_call *ew__rpc_call_find(const ew__rpc_list *list, ew_str id); /* NULL: none */
+/* Makes it findable by its id. EW_OK, EW_ENOMEM, EW_EEXISTS. */
+ew_err ew__rpc_call_index(ew__rpc_call *entry);
+void ew__rpc_late(const ew__rpc_calls *all); /* counts an event for no call */
+
+/*
+ * A call that leaves: all, call and id are set. From now on it is findable, we are its callee's end (callee_ud is the
+ * entry) and hold a reference. EW_OK; EW_ENOMEM, EW_EEXISTS: nothing has happened.
+ */
+ew_err ew__rpc_call_send(ew__rpc_call *entry, const ew__callee_ops *callee);
+/* How many more calls may leave. */
+uint32_t ew__rpc_capacity(const ew__rpc_calls *all);
+
+/* Why a call that comes cannot be taken now; NULL if it can. */
+static inline const char *ew__rpc_busy(const ew__rpc_calls *all, bool draining, ew_status *ret_status) {
+    const ew_limits *limits = ew__rpc_limits(all);
+    *ret_status = EW_STATUS_RESOURCE_EXHAUSTED;
+    if (all->conn->site->draining || draining) {
+        *ret_status = EW_STATUS_UNAVAILABLE;
+        return "going down";
+    }
+    if (all->served.n >= limits->calls_per_connection)
+        return "too many calls on this connection";
+    if (all->served_bytes > 4 * limits->frame_bytes)
+        return "too many bytes of calls on this connection";
+    return NULL;
+}
+
+/* ---- producers of ours ---- */
+
+/* Queues the pieces of a message; large ones in the owner's memory (NULL: nobody's) are sent from where they lie. */
+void ew__rpc_write(ew__out *out, const ew__rpc_out *message, ew_call *owner);
+
+/* Whether a message of that length may leave at all; whether it may join what waits to be sent already. */
+static inline bool ew__rpc_fits(const ew__rpc_calls *all, size_t len) {
+    return len <= ew__rpc_limits(all)->frame_bytes;
+}
+static inline bool ew__rpc_has_place(const ew__rpc_calls *all, size_t len) {
+    size_t waits = all->conn->out.bytes;
+    return waits == 0 || waits + len <= ew__rpc_limits(all)->out_max_bytes;
+}
+static inline bool ew__rpc_has_room(const ew__rpc_calls *all) {
+    return all->conn->out.bytes < ew__rpc_limits(all)->out_high_bytes;
+}
+ew_err ew__rpc_call_wait(ew__rpc_call *entry); /* for room; EW_FULL */
+/* A piece was sent. EW_OK, or EW_FULL: there is enough in the queue, it waits now and is told when there is room. */
+static inline ew_err ew__rpc_call_pace(ew__rpc_call *entry) {
+    return ew__rpc_has_room(entry->all) ? EW_OK : ew__rpc_call_wait(entry);
+}
+void ew__rpc_call_stop_waiting(ew__rpc_call *entry);
+/* The queue has become short: those that wait now are told, in turn; paused reading is resumed if it may be. */
+void ew__rpc_calls_drained(ew__rpc_calls *all);
+
+/* ---- producers of the peer ---- */
+
+/* The taker of a stream is behind: nothing more is read before ew__rpc_call_unblock. */
+void ew__rpc_call_block(ew__rpc_call *entry);
+void ew__rpc_call_unblock(ew__rpc_call *entry);
+/*
+ * Whether nothing may be read now. Answers that nobody takes must not pile up. A connection used both ways gets more
+ * room: when both sides stop reading because of what they have to send, neither goes on.
+ */
+static inline bool ew__rpc_must_pause(const ew__rpc_calls *all) {
+    const ew_limits *limits = ew__rpc_limits(all);
+    uint64_t most = all->sent.n ? limits->out_max_bytes / 2 : 4 * limits->out_high_bytes;
+    return all->n_blocked > 0 || all->conn->out.bytes >= most;
+}
+/*
+ * Begins or goes on watching for silence of the incoming stream: fn is called when heard_at, as it is now, is too long
+ * ago. It looks again, since pieces only note their time, and goes on if there were any or the call is blocked.
+ */
+ew_err ew__rpc_call_watch_silence(ew__rpc_call *entry, ew__timer_fn fn); /* EW_OK or EW_ENOMEM */
+
+#endif
