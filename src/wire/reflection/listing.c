@@ -90,5 +90,7 @@ ew_str ew__rf_read_listing(ew_str result) {
     if (ew_json_typeof(result) != EW_JSON_OBJECT)
         return (ew_str){NULL, 0};
     ew_str actions = ew_json_member(result, EW_STR("actions"));
+    if (ew_json_typeof(actions) == EW_JSON_NULL)
+        return EW_STR("{}");
     return ew_json_typeof(actions) == EW_JSON_OBJECT ? actions : result;
 }

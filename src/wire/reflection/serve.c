@@ -154,7 +154,8 @@ static ew__rf_call *fill_call(ew__rf_peer *peer, ew_call *call, const ew__rpc *m
         call->deadline = call->home->now + EW__MS(most);
     if (run->traceparent.len)
         (void)ew__trace_continue(&call->trace, &call->home->rng, run->traceparent); /* a bad one: a new trace */
-    ew_str input = run->input.len ? run->input : run->init;
+    bool none = run->input.len == 0 || run->input.ptr[0] == 'n';
+    ew_str input = none && run->init.len ? run->init : run->input;
     if (ew__arena_str(arena, message->id, &entry->base.id) != EW_OK ||
         ew__arena_str(arena, run->context, &call->context) != EW_OK ||
         ew__arena_str(arena, run->labels, &call->labels) != EW_OK)

@@ -6,7 +6,8 @@
 #include "wire/reflection/reflection.h"
 
 #define NONE ((ew_str){NULL, 0})
-#define BAD_MAX 100   /* unreadable messages: their framing is whole, so that one of them need not end a connection */
+#define BAD_MAX 100 /* unreadable messages: their framing is whole, so that one of them need not end a connection */
+#define GONE "the runtime has gone before the end of the call"
 #define PROGRESS 1024 /* bytes of a long message that count as getting on */
 
 static ew__rf_peer *rf_of(ew__peer *peer) { return (ew__rf_peer *)(void *)peer; }
@@ -116,6 +117,14 @@ static void answer_frame(ew__rf_peer *peer) {
     ew__rf_send_control(peer, frame, ew__ws_answer(&peer->ws, frame));
 }
 
+/* Its calls end now, not when the connection has gone. First: a caller that begins anew at once must not do so here. */
+static void say_goodbye(ew__rf_peer *peer) {
+    answer_frame(peer);
+    if (!peer->closed)
+        finish(peer);
+    ew__rf_serve_gone(peer);
+}
+
 static void on_event(ew__rf_peer *peer, ew__ws_event event) {
     switch (event) {
     case EW__WS_TEXT:
@@ -130,15 +139,12 @@ static void on_event(ew__rf_peer *peer, ew__ws_event event) {
     case EW__WS_ERROR:
         ew__log(ew__rf_home(peer)->env, EW_LOG_WARN, "reflection", "connection closed: %s",
                 ew__ws_error_text(&peer->ws));
-        answer_frame(peer);
-        if (!peer->closed)
-            finish(peer); /* first: a caller that begins anew at once must not do so here */
+        say_goodbye(peer);
         ew__rf_fail_all(peer, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL, "the peer broke the WebSocket protocol");
         break;
     case EW__WS_CLOSE:
-        answer_frame(peer);
-        if (!peer->closed)
-            finish(peer);
+        say_goodbye(peer);
+        ew__rf_fail_all(peer, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, GONE);
         break;
     case EW__WS_PONG:
     case EW__WS_MORE:
@@ -381,7 +387,7 @@ static void gone(ew__peer *base, ew_err why) {
     peer->closed = true;
     ew__rf_serve_gone(peer);
     ew__rf_fail_all(peer, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
-                    why == EW_ETIMEOUT ? "the connection stalled" : "the runtime has gone before the end of the call");
+                    why == EW_ETIMEOUT ? "the connection stalled" : GONE);
     ew__timer_stop(timers, &peer->pulse);
     ew__timer_stop(timers, &peer->resume);
     end_dial(peer);
