@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #define TELEMETRY_VAR "GENKIT_TELEMETRY_SERVER="
+#define FAREWELL_MS 300 /* for the last spans of a program that we have started */
 
 static void *thread_main(void *arg) {
     ew_client *client = arg;
@@ -118,7 +119,8 @@ static void init_pool(ew_client *client) {
                        .port = target->port,
                        .path = target->path,
                        .argv = (const char *const *)client->command,
-                       .vars = target->kind == EW__WHERE_LISTEN ? client->vars : NULL};
+                       .vars = target->kind == EW__WHERE_LISTEN ? client->vars : NULL,
+                       .farewell_ms = client->telemetry ? FAREWELL_MS : 0};
     ew__pool_init(&client->pool, &client->loop, target->wire, &site, &where);
     client->pool.ud = client;
 }

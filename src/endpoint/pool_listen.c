@@ -11,6 +11,7 @@
 
 #define QUIET_MS 2000     /* an action that is not there: so long nothing must have changed */
 #define LIST_QUIET_MS 500 /* the same for a list of what is there */
+#define SILENT_MS 1000    /* a runtime that has not said what it offers by then may be called by key all the same */
 
 typedef struct ew__pool_listen {
     ew__pool *pool;
@@ -143,6 +144,15 @@ static void serve_list(listening *self, struct ew__pool_wait *wait) {
         answer_list(self, wait);
 }
 
+/* A runtime that does not list knows by itself what it has. */
+static void send_unlisted(listening *self, ew__runtime *only, struct ew__pool_wait *wait) {
+    uint64_t at = only->came_at + EW__MS(SILENT_MS);
+    if (only->known_at != 0 || self->pool->loop->home.now >= at)
+        send_to(only, wait);
+    else
+        look_again(self, at);
+}
+
 static void serve_run(listening *self, struct ew__pool_wait *wait) {
     ew_call *call = wait->call;
     ew__runtime *only = self->runtimes.n == 1 ? self->runtimes.first : NULL;
@@ -157,10 +167,10 @@ static void serve_run(listening *self, struct ew__pool_wait *wait) {
                              EW_STR("out of memory"));
     } else if (found.n > 1) {
         fail_ambiguous(self, wait);
+    } else if (only && !only->offers && ew__is_key(call->key)) {
+        send_unlisted(self, only, wait);
     } else if (!all_known(self, wait, QUIET_MS)) {
         return;
-    } else if (only && !only->offers && ew__is_key(call->key)) {
-        send_to(only, wait); /* it does not list: it knows by itself what it has */
     } else {
         fail_unknown(self, wait);
     }

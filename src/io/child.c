@@ -45,9 +45,10 @@ struct ew__child {
     int error;  /* why it could not be started */
     stage stage;
     bool companion;
-    bool ended;    /* reaped, or given up */
-    bool alone;    /* nobody is left in its group */
-    bool released; /* the stream, if it ever had one, is closed */
+    uint16_t eof_ms; /* from eof to SIGTERM */
+    bool ended;      /* reaped, or given up */
+    bool alone;      /* nobody is left in its group */
+    bool released;   /* the stream, if it ever had one, is closed */
 };
 
 static ew__child *child_of(const ew__stream *stream) { return ew__container_of(stream->beside, ew__child, beside); }
@@ -208,7 +209,7 @@ static void begin_end(ew__child *child) {
     if (child->stage != RUNS)
         return;
     child->stage = SHUT;
-    child->step_at = ew__home_read_clock(&child->loop->home) + EW__MS(child->companion ? 0 : EOF_MS);
+    child->step_at = ew__home_read_clock(&child->loop->home) + EW__MS(child->eof_ms);
     arm(child);
 }
 
@@ -340,6 +341,7 @@ int ew__child_start(ew__loop *loop, ew__stream *stream, const ew__where *where, 
     child->stream = stream;
     child->argv = where->argv;
     child->companion = where->companion;
+    child->eof_ms = where->companion ? where->farewell_ms : EOF_MS;
     child->on_end = where->ended;
     child->on_end_ud = where->ended_ud;
     child->started = started;

@@ -11,7 +11,7 @@
  * and what is left of its group gets the same two signals.
  *
  * A companion is a program that will reach us by another way: what it writes to 1 is logged as what it writes to 2 is,
- * 0 is a socket that stays open and silent, and because it does not look there, SIGTERM comes at once.
+ * 0 is a socket that stays open and silent, and because it does not look there, SIGTERM comes after farewell_ms.
  */
 #ifndef EW_IO_CHILD_H
 #define EW_IO_CHILD_H

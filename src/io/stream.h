@@ -173,6 +173,7 @@ typedef struct ew__where {
     bool loopback_only;      /* TCP: of the addresses found, try only those that no other machine has */
     const char *const *vars; /* child: "VAR=VALUE" beside what it inherits, NULL-ended; may be NULL */
     bool companion;          /* child: it is not the peer, but will dial us (child.h) */
+    uint16_t farewell_ms;    /* companion: how long it may go on when it is no longer needed */
     ew__child_ended ended;   /* child; may be NULL */
     void *ended_ud;
 } ew__where;

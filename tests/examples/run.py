@@ -52,14 +52,14 @@ def example(name):
 class Examples(unittest.TestCase):
     def test_every_example_is_tested_and_listed(self):
         names = {os.path.splitext(f)[0] for f in os.listdir(SOURCES) if f.endswith(".c")}
-        self.assertEqual(names, {"serve", "stream", "later", "call", "kimi_agent"}, "a new example wants a test here")
+        self.assertEqual(names, {"serve", "stream", "later", "call", "manager", "kimi_agent"}, "a new example wants a test here")
         with open(os.path.join(SOURCES, "README.md"), encoding="utf-8") as f:
             text = f.read()
         for name in names:
             self.assertIn("(%s.c)" % name, text)
 
     def test_they_stay_small(self):
-        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60), ("kimi_agent", 260)):
+        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60), ("manager", 65), ("kimi_agent", 260)):
             with open(os.path.join(SOURCES, name + ".c"), encoding="utf-8") as f:
                 self.assertLessEqual(len(f.readlines()), limit, name)
 
@@ -75,6 +75,17 @@ class Examples(unittest.TestCase):
         done = subprocess.run([example("serve"), "--lissten", "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertIn(b"did you mean --listen?", done.stderr)
+
+    def test_manager(self):
+        done = subprocess.run([example("manager"), "greet", '{"name":"Ada"}', example("serve")], stdout=subprocess.PIPE,
+                              timeout=LIMIT, check=True)
+        lines = done.stdout.decode().splitlines()
+        self.assertEqual(list(json.loads(lines[0].split(" ", 1)[1])), ["/flow/greet"])
+        self.assertEqual(lines[1:], ['chunk  {"text":"Ada"}', 'result {"greeted":"Ada"}'])
+        done = subprocess.run([example("manager"), "nothing", "1", example("serve")], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=LIMIT)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"failed NOT_FOUND", done.stderr)
 
     def test_stream(self):
         with Server(example("stream")) as server:

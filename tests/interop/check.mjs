@@ -30,10 +30,10 @@ export async function within(promise, ms = LIMIT_MS) {
   }
 }
 
-export async function check(name, body) {
+export async function check(name, body, ms = LIMIT_MS) {
   number += 1;
   try {
-    await within(body());
+    await within(body(), ms);
     console.log(`ok ${number} - ${name}`);
   } catch (err) {
     failed += 1;

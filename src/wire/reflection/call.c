@@ -185,10 +185,10 @@ static void send_cancel(ew__rf_call *entry) {
         return; /* runActionState will bring it */
     entry->left.asked = true;
     ew__buf_init(&params, ew__rf_home(peer)->env, SIZE_MAX / 2);
-    if (trace.len)
-        (void)ew__json_format(&params, "{\"traceId\":%q,\"requestId\":%j}", trace, entry->base.id);
-    else
+    if (peer->everywire)
         (void)ew__json_format(&params, "{\"requestId\":%j}", entry->base.id);
+    else /* nothing more: the Python runtime refuses members that it does not know */
+        (void)ew__json_format(&params, "{\"traceId\":%q}", trace);
     ew__rpc_put_request(&out, ew__str(id, ew__rpc_ids_next(&peer->ids, id)), EW_STR("\"cancelAction\""), 0,
                         ew__buf_view(&params));
     if (!params.err) {

@@ -466,13 +466,29 @@ static void does_not_list(void **state) {
     run_ms(&w, 50);
     start_call(&a, "/flow/x", 0);
     start_call(&b, NULL, 0);
-    for (int i = 0; i < 2; i++) { /* the call asks again, and the list is asked for */
-        (void)snprintf(text, sizeof text, "no %u\n", await(&e, "list"));
-        tell(&e, text);
-    }
     answer(&e, await(&e, "run"), "\"had it\"");
     expect(&a, EW_STATUS_OK, "had it");
+    (void)snprintf(text, sizeof text, "no %u\n", await(&e, "list"));
+    tell(&e, text);
     expect(&b, EW_STATUS_UNIMPLEMENTED, "cannot");
+    leave(&e);
+    finish();
+}
+
+/* One that never says what it has is called by key after a while, and from then on at once. */
+static void never_lists(void **state) {
+    (void)state;
+    end e;
+    asked a, b;
+    begin(NULL);
+    connect_to_pool(&e);
+    tell(&e, EVERYWIRE);
+    start_call(&a, "/flow/x", 0);
+    answer(&e, await(&e, "run"), "1");
+    expect(&a, EW_STATUS_OK, "1");
+    start_call(&b, "/flow/x", 0);
+    answer(&e, await(&e, "run"), "2");
+    expect(&b, EW_STATUS_OK, "2");
     leave(&e);
     finish();
 }
@@ -589,8 +605,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds),         cmocka_unit_test(late_actions), cmocka_unit_test(several_runtimes),
         cmocka_unit_test(same_id),       cmocka_unit_test(waits),        cmocka_unit_test(order),
-        cmocka_unit_test(does_not_list), cmocka_unit_test(strangers),    cmocka_unit_test(companions),
-        cmocka_unit_test(in_use),        cmocka_unit_test(no_memory),
+        cmocka_unit_test(does_not_list), cmocka_unit_test(never_lists),  cmocka_unit_test(strangers),
+        cmocka_unit_test(companions),    cmocka_unit_test(in_use),       cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -306,7 +306,7 @@ static void test_wire_reflection_call__release_in_chunk(void **state) {
     put(&w, CHUNK("$1", "2"));
     say(&w, RESULT("$1", "3", "'t'"));
     assert_true(released);
-    hear(&w, RPC "'id':$2,'method':'cancelAction','params':{'traceId':'t','requestId':$1}}\n");
+    hear(&w, RPC "'id':$2,'method':'cancelAction','params':{'traceId':'t'}}\n");
     assert_false(world_peer(&w)->paused);
     world_done(&w);
 }
@@ -322,7 +322,7 @@ static void test_wire_reflection_call__deadline(void **state) {
     say(&w, STATE("$1", "'t'"));
     rig_advance(&w.r, 50);
     check_failed(rc, EW_STATUS_DEADLINE_EXCEEDED, EW_ORIGIN_DEADLINE, "the deadline has passed");
-    hear(&w, RPC "'id':$2,'method':'cancelAction','params':{'traceId':'t','requestId':$1}}\n");
+    hear(&w, RPC "'id':$2,'method':'cancelAction','params':{'traceId':'t'}}\n");
     uint64_t dropped = world_dropped(&w);
     say(&w, RPC "'id':$2,'result':{}}"); /* expected */
     assert_int_equal(world_dropped(&w), dropped);

@@ -1,0 +1,3 @@
+module interop/genkit
+
+go 1.25
