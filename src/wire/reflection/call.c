@@ -238,9 +238,17 @@ uint32_t ew__rf_capacity(const ew__peer *base) {
     return !peer->registered || peer->closed || peer->draining ? 0 : ew__rpc_capacity(&peer->calls);
 }
 
+/* Between the payloads and the id: what is false is left out. */
+static ew_str flags_of(const ew_call *call) {
+    if (call->has_input)
+        return call->wants_chunks ? EW_STR(",\"streamInput\":true,\"stream\":true},\"id\":")
+                                  : EW_STR(",\"streamInput\":true},\"id\":");
+    return call->wants_chunks ? EW_STR(",\"stream\":true},\"id\":") : EW_STR("},\"id\":");
+}
+
 static void put_run(ew__rpc_out *out, ew_str id, ew_str head, const ew_call *call) {
     ew__rpc_out_begin(out, EW_STR("{\"jsonrpc\":\"2.0\",\"method\":\"runAction\",\"params\":"));
-    ew__rpc_out_add(out, head); /* {"key":...,"stream":...,"streamInput":... */
+    ew__rpc_out_add(out, head); /* {"key":... */
     if (!(call->has_input && ew__str_is(call->input, EW_STR("null")))) {
         ew__rpc_out_add(out, call->has_input ? EW_STR(",\"init\":") : EW_STR(",\"input\":"));
         ew__rpc_out_add(out, call->input);
@@ -253,7 +261,7 @@ static void put_run(ew__rpc_out *out, ew_str id, ew_str head, const ew_call *cal
         ew__rpc_out_add(out, EW_STR(",\"telemetryLabels\":"));
         ew__rpc_out_add(out, call->labels);
     }
-    ew__rpc_out_add(out, EW_STR("},\"id\":"));
+    ew__rpc_out_add(out, flags_of(call));
     ew__rpc_out_add(out, id);
     ew__rpc_out_add(out, EW_STR("}"));
 }
@@ -261,12 +269,14 @@ static void put_run(ew__rpc_out *out, ew_str id, ew_str head, const ew_call *cal
 /* Everything before the payloads. Our own runtimes continue the caller's trace; others might not like the member. */
 static ew_err write_head(ew__buf *head, const ew__rf_peer *peer, ew_call *call) {
     char parent[EW__TRACEPARENT_LEN];
-    ew_err err = ew__json_format(head, "{\"key\":%q,\"stream\":%b,\"streamInput\":%b", call->key, call->wants_chunks,
-                                 call->has_input);
+    (void)ew__buf_cstr(head, "{\"key\":");
+    ew_err err = ew__json_write_str(head, call->key, false);
     if (err != EW_OK || !peer->everywire)
         return err;
     ew__trace_parent(ew__call_trace(call), parent);
-    return ew__json_format(head, ",\"traceparent\":%q", ew__str(parent, sizeof parent));
+    (void)ew__buf_cstr(head, ",\"traceparent\":\"");
+    (void)ew__buf_add(head, parent, sizeof parent);
+    return ew__buf_char(head, '"');
 }
 
 /* EW_OK, EW_ENOMEM, EW_ELIMIT (too large for this runtime). */

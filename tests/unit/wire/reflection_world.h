@@ -36,9 +36,7 @@
     RPC "'id':" id ",'error':{'code':" #code ",'message':'" message "','data':{'code':" #status ",'message':'" message \
         "','details':{" details "}}}}\n"
 /* What the manager under test says. */
-#define ASK(id, key, stream, input, more)                                                                              \
-    RPC "'method':'runAction','params':{'key':'" key "','stream':" stream ",'streamInput':" input more "},'id':" id    \
-        "}\n"
+#define ASK(id, key, more) RPC "'method':'runAction','params':{'key':'" key "'" more "},'id':" id "}\n"
 
 typedef struct world {
     rig r;

@@ -16,7 +16,7 @@ static void test_wire_reflection_call__interleaved(void **state) {
     world_manager(&w);
     rig_call *a = call_stream(&w, "/f/a"), *b = call_stream(&w, "/f/b");
     rig_call *c = rig_open(w.pair, &(rig_request){.list = true});
-    hear(&w, ASK("$1", "/f/a", "true", "false", ",'input':null") ASK("$2", "/f/b", "true", "false", ",'input':null") RPC
+    hear(&w, ASK("$1", "/f/a", ",'input':null,'stream':true") ASK("$2", "/f/b", ",'input':null,'stream':true") RPC
          "'id':$3,'method':'listActions'}\n");
     put(&w, CHUNK("$2", "20"));
     put(&w, RPC "'id':$3,'result':{'actions':{}}}");
@@ -44,7 +44,7 @@ static void test_wire_reflection_call__capacity(void **state) {
     rig_call *a = call_plain(&w, "/f/a", "1"), *b = call_plain(&w, "/f/b", "2"), *c = call_plain(&w, "/f/c", "3");
     assert_int_equal(rig_capacity(w.pair), 0);
     check_failed(c, EW_STATUS_INTERNAL, EW_ORIGIN_LOCAL, "the connection is busy"); /* by the rig */
-    hear(&w, ASK("$1", "/f/a", "false", "false", ",'input':1") ASK("$2", "/f/b", "false", "false", ",'input':2"));
+    hear(&w, ASK("$1", "/f/a", ",'input':1") ASK("$2", "/f/b", ",'input':2"));
     say(&w, RESULT("$2", "2", "'t'"));
     assert_int_equal(rig_capacity(w.pair), 1);
     check_done(b, "2");
@@ -68,8 +68,8 @@ static void test_wire_reflection_call__everything(void **state) {
     size_t n;
     char *got = heard(&w, &n);
     static const char expected[] = "{\"jsonrpc\":\"2.0\",\"method\":\"runAction\",\"params\":{\"key\":\"/f/\\\"x\\\"\","
-                                   "\"stream\":true,\"streamInput\":false,\"input\":[1.0,\n2],\"context\":{\"c\":1},"
-                                   "\"telemetryLabels\":{\"l\":\"m\"}},\"id\":\"ew";
+                                   "\"input\":[1.0,\n2],\"context\":{\"c\":1},"
+                                   "\"telemetryLabels\":{\"l\":\"m\"},\"stream\":true},\"id\":\"ew";
     assert_memory_equal(got, expected, sizeof expected - 1);
     free(got);
     check_runs(rc);
@@ -95,7 +95,7 @@ static void test_wire_reflection_call__fault(void **state) {
     world w;
     world_manager(&w);
     rig_call *rc = call_plain(&w, "/f/a", "1");
-    hear(&w, ASK("$1", "/f/a", "false", "false", ",'input':1"));
+    hear(&w, ASK("$1", "/f/a", ",'input':1"));
     say(&w, RPC "'id':$1,'error':{'code':-32000,'message':'RESOURCE_EXHAUSTED: slow \\u00e4','data':{'code':8,"
                 "'message':'x','details':{'traceId':'t','details':{'a':[1]},'retryable':true,'retryAfterMs':1500}}}}");
     check_failed(rc, EW_STATUS_RESOURCE_EXHAUSTED, EW_ORIGIN_ACTION, "slow \xc3\xa4");
@@ -115,7 +115,7 @@ static void test_wire_reflection_call__long_message(void **state) {
     for (size_t lines = 100; lines <= 1000; lines *= 10) {
         rig_call *rc = call_plain(&w, "/f/a", "1");
         memset(w.ids[1], 0, sizeof w.ids[1]);
-        hear(&w, ASK("$1", "/f/a", "false", "false", ",'input':1"));
+        hear(&w, ASK("$1", "/f/a", ",'input':1"));
         size_t n = (size_t)snprintf(text, 100, RPC "'id':$1,'error':{'code':-32000,'message':'INTERNAL: ");
         for (size_t i = 0; i < lines; i++)
             n += (size_t)snprintf(text + n, 100, "ä line\\n");
@@ -137,7 +137,7 @@ static void test_wire_reflection_call__answer_for_another(void **state) {
     world w;
     world_manager(&w);
     rig_call *rc = call_stream(&w, "/f/a");
-    hear(&w, ASK("$1", "/f/a", "true", "false", ",'input':null"));
+    hear(&w, ASK("$1", "/f/a", ",'input':null,'stream':true"));
     rig_pair *first = w.pair;
     w.pair = rig_connect_raw(&w.r, RIG_SERVER);
     say(&w, RPC "'method':'register','params':{'id':'other','pid':2}}");
@@ -193,13 +193,13 @@ static void test_wire_reflection_call__open_in_ready(void **state) {
     world w;
     world_manager(&w);
     (void)call_plain(&w, "/f/a", "1");
-    hear(&w, ASK("$1", "/f/a", "false", "false", ",'input':1"));
+    hear(&w, ASK("$1", "/f/a", ",'input':1"));
     n_more = 2;
     w.r.on_ready = open_more;
     put(&w, RESULT("$1", "1", "'t'"));
     put(&w, RESULT("$1", "1", "'t'")); /* late */
     say(&w, RPC "'method':'register','params':{'id':'again','pid':2}}");
-    hear(&w, ASK("$2", "/f/more", "false", "false", ",'input':0") ASK("$3", "/f/more", "false", "false", ",'input':0"));
+    hear(&w, ASK("$2", "/f/more", ",'input':0") ASK("$3", "/f/more", ",'input':0"));
     say(&w, RPC "'id':$2}"); /* a failure is an end as well */
     check_failed(rig_nth(&w.r, 1), EW_STATUS_INTERNAL, EW_ORIGIN_PROTOCOL, "neither method, result nor error");
     assert_int_equal(n_more, 0);
@@ -300,7 +300,7 @@ static void test_wire_reflection_call__release_in_chunk(void **state) {
     call->key = EW_STR("/f/a");
     call->wants_chunks = true;
     ew__call_open_on(call, &plain_opening, &world_peer(&w)->peer);
-    hear(&w, ASK("$1", "/f/a", "true", "false", ",'input':null"));
+    hear(&w, ASK("$1", "/f/a", ",'input':null,'stream':true"));
     put(&w, STATE("$1", "'t'"));
     put(&w, CHUNK("$1", "1"));
     put(&w, CHUNK("$1", "2"));
@@ -318,7 +318,7 @@ static void test_wire_reflection_call__deadline(void **state) {
     world w;
     world_manager(&w);
     rig_call *rc = rig_open(w.pair, &(rig_request){.key = "/f/a", .input = EW_STR("1"), .timeout_ms = 50});
-    hear(&w, ASK("$1", "/f/a", "false", "false", ",'input':1"));
+    hear(&w, ASK("$1", "/f/a", ",'input':1"));
     say(&w, STATE("$1", "'t'"));
     rig_advance(&w.r, 50);
     check_failed(rc, EW_STATUS_DEADLINE_EXCEEDED, EW_ORIGIN_DEADLINE, "the deadline has passed");
@@ -360,7 +360,7 @@ static void test_wire_reflection_call__held_input(void **state) {
     world_manager_with(&w, "",
                        &(rig_options){.limits = {.out_high_bytes = 130, .out_low_bytes = 20, .out_max_bytes = 4000}});
     rig_call *rc = rig_open(w.pair, &(rig_request){.key = "/f/a", .input_stream = true});
-    hear(&w, ASK("$1", "/f/a", "false", "true", ""));
+    hear(&w, ASK("$1", "/f/a", ",'streamInput':true"));
     char chunk[100];
     (void)snprintf(chunk, sizeof chunk, "\"%060d\"", 7);
     assert_int_equal(rig_call_send(rc, ew_str_from(chunk)), EW_OK);
@@ -384,7 +384,7 @@ static void test_wire_reflection_call__held_too_much(void **state) {
     world_manager_with(&w, "",
                        &(rig_options){.limits = {.out_high_bytes = 100, .out_low_bytes = 20, .out_max_bytes = 400}});
     rig_call *rc = rig_open(w.pair, &(rig_request){.key = "/f/a", .input_stream = true});
-    hear(&w, ASK("$1", "/f/a", "false", "true", ""));
+    hear(&w, ASK("$1", "/f/a", ",'streamInput':true"));
     for (int i = 0; i < 100 && !rc->ended; i++)
         (void)rig_call_send(rc, EW_STR("\"0123456789012345678901234567890123456789\""));
     check_failed(rc, EW_STATUS_RESOURCE_EXHAUSTED, EW_ORIGIN_LOCAL, "an input chunk is too large for this connection");

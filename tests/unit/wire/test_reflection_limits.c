@@ -47,7 +47,7 @@ static void test_wire_reflection_limits__message_to_manager(void **state) {
         world w;
         world_manager(&w);
         rig_call *rc = call_plain(&w, "/f/a", "1");
-        hear(&w, ASK("$1", "/f/a", "false", "false", ",'input':1"));
+        hear(&w, ASK("$1", "/f/a", ",'input':1"));
         say_padded(&w, RESULT("$1", "1", "'t'"), n);
         if (n <= MESSAGE) {
             check_done(rc, "1");
@@ -91,7 +91,7 @@ static void test_wire_reflection_limits__ping_between(void **state) {
         world w;
         world_manager(&w);
         rig_call *rc = call_stream(&w, "/f/a");
-        hear(&w, ASK("$1", "/f/a", "true", "false", ",'input':null"));
+        hear(&w, ASK("$1", "/f/a", ",'input':null,'stream':true"));
         char *text = world_expand(&w, CHUNK("$1", "'\xe2\x82\xac'"));
         size_t n = strlen(text);
         put_frame(&w, kind, text, 10);
@@ -161,7 +161,7 @@ static void test_wire_reflection_limits__large(void **state) {
         world_done(&w);
         world_manager(&w);
         (void)call_plain(&w, "/f/a", value);
-        (void)snprintf(text, n + 300, "'streamInput':false,'input':%s},'id':'ew", value);
+        (void)snprintf(text, n + 300, "'input':%s},'id':'ew", value);
         hear_part(&w, text);
         world_done(&w);
         free(text);
@@ -314,7 +314,7 @@ static void test_wire_reflection_limits__small_runtime_input(void **state) {
         manager_with(&w, "go/1", (ew_limits){.head_ms = 10000});
         rig_call *other = call_plain(&w, "/f/a", "1");
         rig_call *rc = rig_open(w.pair, &(rig_request){.key = "/f/b", .input_stream = true});
-        hear(&w, ASK("$1", "/f/a", "false", "false", ",'input':1") ASK("$2", "/f/b", "false", "true", ""));
+        hear(&w, ASK("$1", "/f/a", ",'input':1") ASK("$2", "/f/b", ",'streamInput':true"));
         char *chunk = letters((size_t)33 * 1024);
         if (!held)
             say(&w, STATE("$2", "'t'"));
@@ -397,7 +397,7 @@ static void test_wire_reflection_limits__slow_caller(void **state) {
         world_manager_with(&w, "", &(rig_options){.split = (rig_split)split});
         rig_call *slow = rig_open(w.pair, &(rig_request){.key = "/f/a", .stream = true, .full_after = 2});
         rig_call *other = call_plain(&w, "/f/b", "1");
-        hear(&w, ASK("$1", "/f/a", "true", "false", ",'input':null") ASK("$2", "/f/b", "false", "false", ",'input':1"));
+        hear(&w, ASK("$1", "/f/a", ",'input':null,'stream':true") ASK("$2", "/f/b", ",'input':1"));
         for (int i = 0; i < 5; i++)
             put(&w, CHUNK("$1", "1"));
         say(&w, RESULT("$2", "2", "'t'"));
@@ -420,7 +420,7 @@ static void test_wire_reflection_limits__resume_idle(void **state) {
     world w;
     world_manager_with(&w, "", &(rig_options){.split = RIG_BYTES});
     rig_call *slow = rig_open(w.pair, &(rig_request){.key = "/f/a", .stream = true, .full_after = 1});
-    hear(&w, ASK("$1", "/f/a", "true", "false", ",'input':null"));
+    hear(&w, ASK("$1", "/f/a", ",'input':null,'stream':true"));
     say(&w, CHUNK("$1", "1"));
     assert_true(world_peer(&w)->paused);
     rig_call_room(slow);
@@ -441,7 +441,7 @@ static void test_wire_reflection_limits__overrun(void **state) {
     world_manager(&w);
     rig_call *slow = rig_open(w.pair, &(rig_request){.key = "/f/a", .stream = true, .full_after = 1});
     rig_call *other = call_plain(&w, "/f/b", "1");
-    hear(&w, ASK("$1", "/f/a", "true", "false", ",'input':null") ASK("$2", "/f/b", "false", "false", ",'input':1"));
+    hear(&w, ASK("$1", "/f/a", ",'input':null,'stream':true") ASK("$2", "/f/b", ",'input':1"));
     put(&w, CHUNK("$1", "1"));
     put(&w, CHUNK("$1", "2"));
     say(&w, RESULT("$2", "2", "'t'"));

@@ -331,7 +331,8 @@ static void check_params(const run *about, ew_str recorded) {
     ew_str ours = ew__str(about->said, strlen(about->said) - 1);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         ew_str was = ew_json_get(recorded, members[i]), is = ew_json_get(ours, members[i]);
-        bool absent = was.len == 0; /* no input is null with us; what is false may be left out by them */
+        bool absent =
+            was.len == 0 || ew__str_is(was, EW_STR("false")); /* no input is null with us; false is left out */
         if (strcmp(members[i], "/init") == 0 && !ew_json_get_bool(recorded, "/streamInput", false))
             continue; /* a call has one of the two */
         if (strcmp(members[i], "/stream") == 0 && ew_json_typeof(was) != EW_JSON_BOOL)
