@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const ew__verb verbs[] = {
-    {"serve", "offer actions on a port", ew__cmd_serve, ew__cmd_serve_help},
+    {"serve", "offer actions on a port, or to a manager that is dialled", ew__cmd_serve, ew__cmd_serve_help},
     {"call", "call an action and print its result", ew__cmd_call, ew__cmd_call_help},
     {"list", "show the actions of a peer", ew__cmd_list, ew__cmd_list_help},
     {"describe", "show one action of a peer", ew__cmd_describe, ew__cmd_describe_help},
@@ -28,7 +28,8 @@ static void help(FILE *out) {
         out, "\nOptions:\n"
              "  -h, --help     show this; everywire VERB --help shows a verb's\n"
              "  -V, --version  show the version\n"
-             "\nTARGET is where a peer listens: http://HOST:PORT\n"
+             "\nTARGET is where a peer is: http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH,\n"
+             "jsonrpc+stdio: or reflection://HOST:PORT; everywire call --help says more\n"
              "\nExamples:\n"
              "  everywire serve --demo\n"
              "  everywire list http://127.0.0.1:3400\n"
