@@ -46,8 +46,8 @@ void ew__app_connects_done(struct ew__app_loop *loop);
 size_t ew__app_connects_count(const struct ew__app_loop *loop);
 void ew__app_connects_refresh(struct ew__app_loop *loop);
 void ew__app_connects_drain(struct ew__app_loop *loop);
-/* on_closed follows for each of them, possibly at once; a second call only hurries. */
-void ew__app_connects_close(struct ew__app_loop *loop, bool now, void (*on_closed)(struct ew__app_loop *loop));
+/* told is called for each of them, possibly at once; a second call only hurries. */
+void ew__app_connects_close(struct ew__app_loop *loop, bool now, void (*told)(struct ew__app_loop *loop));
 /* Adds what they have sent and received. Any thread. */
 void ew__app_connects_measure(const struct ew_app *app, ew__metrics_extra *extra);
 /* With the app. */

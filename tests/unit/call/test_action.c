@@ -263,7 +263,7 @@ static void test_call_action__remote_ids(void **state) {
     uint32_t ids[3];
     assert_int_equal(ew__registry_init(&registry, ew_env_default()), EW_OK);
     for (int i = 0; i < 3; i++) {
-        char runtime[8];
+        char runtime[16];
         (void)snprintf(runtime, sizeof runtime, "r%d", i);
         ew__action *one[] = {remote(ew_env_default(), runtime, "/flow/x")}, *found = NULL;
         ew__actions *now = publish(&registry, one, 1);

@@ -28,6 +28,15 @@ typedef struct recording {
     size_t n;
 } recording;
 
+/* With a NUL behind it; a slice need not have one. */
+static inline char *copy_text(ew_str text) {
+    char *copy = malloc(text.len + 1);
+    assert_non_null(copy);
+    memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    return copy;
+}
+
 /* The messages of one connection (or scenario) of a file; where: its JSON text, NULL for all. */
 static inline bool load(recording *rec, const char *name, const char *member, const char *where) {
     corpus c;
@@ -40,7 +49,7 @@ static inline bool load(recording *rec, const char *name, const char *member, co
         if (where && !ew__str_is(ew_json_get(c.row, member), ew_str_from(where)))
             continue;
         assert_true(rec->n < MAX_LINES);
-        char *text = strndup(c.row.ptr, c.row.len);
+        char *text = copy_text(c.row);
         assert_non_null(text);
         ew_str row = ew_str_from(text);
         rec->text[rec->n] = text;
@@ -99,7 +108,7 @@ static inline void hear(talk *t) {
         assert_int_equal(event, EW__WS_TEXT);
         ew_str message = ew__ws_payload(&t->ws);
         assert_int_equal(ew_json_check(message, NULL), EW_OK);
-        char *copy = strndup(message.ptr, message.len); /* the answer may ask the reader for more */
+        char *copy = copy_text(message); /* the answer may ask the reader for more */
         t->heard(t, ew_str_from(copy));
         free(copy);
     }

@@ -343,7 +343,7 @@ static void check_params(const run *about, ew_str recorded) {
     }
 }
 
-static char *text_of(ew_str slice) { return slice.len ? strndup(slice.ptr, slice.len) : NULL; }
+static char *text_of(ew_str slice) { return slice.len ? copy_text(slice) : NULL; }
 
 static void open_recorded(talk *t, ew_str message) {
     ew_str params = ew_json_get(message, "/params");
