@@ -5,10 +5,8 @@
  * Whatever happens: what leaves is whole lines of JSON, every call of ours ends once, and nothing is left behind.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "session.h"
 #include "wire/jsonrpc/jsonrpc.h"
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define CALLS 8
 
@@ -23,37 +21,6 @@ typedef struct world {
     unsigned n_calls, n_opened, n_ended;
     bool full; /* callers of ours take no chunk */
 } world;
-
-static uint64_t now_ns;
-
-static void check(bool holds) {
-    if (!holds)
-        abort();
-}
-
-static uint64_t fuzz_now(void *ud) {
-    (void)ud;
-    return now_ns;
-}
-
-/* Ids of ours are always the same, so that an input can name them. */
-static void fuzz_random(void *ud, void *bytes, size_t n) {
-    (void)ud;
-    memset(bytes, 0, n);
-}
-
-static bool always_here(const ew__home *home) {
-    (void)home;
-    return true;
-}
-
-static void never_posted(ew__home *home, ew__task *task) {
-    (void)home;
-    (void)task;
-    abort();
-}
-
-static const ew__home_ops home_ops = {.here = always_here, .post = never_posted};
 
 /* ---- the connection ---- */
 
@@ -91,44 +58,6 @@ static void on_over(ew__conn *conn) { ((world *)(void *)conn)->over = true; }
 
 static const ew__conn_ops conn_ops = {.send = on_send, .read = on_read, .finish = on_over, .abort = on_over};
 
-/* ---- actions ---- */
-
-static void echo(ew_call *call, void *arg) {
-    (void)arg;
-    check(ew_json_check(ew_call_input(call), NULL) == EW_OK); /* what reaches a handler was validated */
-    (void)ew_call_chunk(call, ew_call_input(call));
-    (void)ew_call_done(call, ew_call_input(call));
-}
-
-static void on_input(ew_call *call, ew_str chunk, bool end, void *arg) {
-    (void)arg;
-    if (end)
-        (void)ew_call_done(call, EW_STR("true"));
-    else
-        (void)ew_call_chunk(call, chunk);
-}
-
-static void on_cancel(ew_call *call, void *arg) {
-    (void)arg;
-    (void)ew_call_fail(call, EW_STATUS_CANCELLED, NULL);
-}
-
-/* Looks at its input after a while; without one it is done then. */
-static void look(ew_call *call, void *arg) {
-    if (ew_call_on_input(call, on_input, arg) != EW_OK)
-        (void)ew_call_done(call, EW_STR("false"));
-}
-
-static void relay(ew_call *call, void *arg) {
-    (void)ew_call_on_cancel(call, on_cancel, arg);
-    look(call, arg);
-}
-
-static void later(ew_call *call, void *arg) {
-    (void)ew_call_on_cancel(call, on_cancel, arg);
-    check(ew_call_after(call, 500, look, arg) == EW_OK);
-}
-
 /* ---- calls of ours ---- */
 
 static ew_err on_chunk(ew_call *call, ew_str json) {
@@ -148,14 +77,6 @@ static void on_end(ew_call *call, const ew__end *end) {
 }
 
 static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end};
-
-static void on_open(ew_call *call) {
-    ew__peer *peer = call->callee_ud;
-    if (peer->wire->open(peer, call) != EW_OK)
-        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("busy"));
-}
-
-static const ew__callee_ops opening = {.open = on_open};
 
 static void open_call(world *w, ew__peer *peer, unsigned how) {
     unsigned slot = w->n_calls % CALLS;

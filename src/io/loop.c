@@ -21,6 +21,8 @@ static bool loop_here(const ew__home *home) {
 static void loop_post(ew__home *home, ew__task *task) {
     ew__loop *loop = ew__loop_of(home);
     task->next = NULL;
+    if (loop_here(home))
+        loop->own_posts = true;
     pthread_mutex_lock(&loop->lock);
     if (loop->posted_last)
         loop->posted_last->next = task;
@@ -36,6 +38,7 @@ static void loop_post(ew__home *home, ew__task *task) {
 static const ew__home_ops loop_ops = {.here = loop_here, .post = loop_post};
 
 static void run_posted(ew__loop *loop) {
+    loop->own_posts = false;
     pthread_mutex_lock(&loop->lock);
     ew__task *task = loop->posted;
     loop->posted = loop->posted_last = NULL;
@@ -45,6 +48,11 @@ static void run_posted(ew__loop *loop) {
         task->fn(task);
         task = next;
     }
+}
+
+void ew__loop_run_own(ew__loop *loop) {
+    if (loop->own_posts)
+        run_posted(loop);
 }
 
 /* ---- a turn ---- */

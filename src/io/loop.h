@@ -30,6 +30,7 @@ struct ew__loop {
     uint64_t timer_armed; /* what `timer` is set for, EW__NEVER for nothing */
     pthread_mutex_t lock; /* of the two below */
     ew__task *posted, *posted_last;
+    bool own_posts;     /* the loop's thread itself has posted; its own */
     ew__stream *dirty;  /* streams with something to send */
     char *read_buffer;  /* one for all streams: what is read is taken or copied at once */
     uint32_t turn;      /* counted from 1 */
@@ -53,6 +54,12 @@ void ew__loop_adopt_thread(ew__loop *loop);
 void ew__loop_close(ew__loop *loop, void (*on_closed)(ew__loop *loop, void *ud), void *ud);
 /* Frees the rest. After on_closed (a host's loop), or after ew__loop_run returned. */
 void ew__loop_done(ew__loop *loop);
+
+/*
+ * Between two callbacks: what this thread has posted to itself (a call that is begun at another's end) is done now, not
+ * in the next turn, when much more may have been read.
+ */
+void ew__loop_run_own(ew__loop *loop);
 
 static inline ew__loop *ew__loop_of(ew__home *home) { return ew__container_of(home, ew__loop, home); }
 

@@ -389,6 +389,7 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
     } else if (!stream->finishing) {
         stream->bytes_in += (uint64_t)n;
         stream->events->data(stream, (const uint8_t *)buf->base, (size_t)n);
+        ew__loop_run_own(stream->loop);
         /* Answers that are ready leave now: waiting for the end of the turn would only add latency. */
         if (stream->dirty && !stream->closing) {
             leave_dirty_list(stream);

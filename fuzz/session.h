@@ -1,0 +1,94 @@
+/*
+ * fuzz/session.h: what the targets share that play a whole session of a wire: a world without chance and with a clock of
+ * its own, actions of ours, and the way of a call to its peer.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef EW_FUZZ_SESSION_H
+#define EW_FUZZ_SESSION_H
+
+#include "wire/wire.h"
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint64_t now_ns;
+
+static inline void check(bool holds) {
+    if (!holds)
+        abort();
+}
+
+static inline uint64_t fuzz_now(void *ud) {
+    (void)ud;
+    return now_ns;
+}
+
+/* Ids and keys of ours are always the same, so that an input can name them. */
+static inline void fuzz_random(void *ud, void *bytes, size_t n) {
+    (void)ud;
+    memset(bytes, 0, n);
+}
+
+static inline bool always_here(const ew__home *home) {
+    (void)home;
+    return true;
+}
+
+static inline void never_posted(ew__home *home, ew__task *task) {
+    (void)home;
+    (void)task;
+    abort();
+}
+
+static const ew__home_ops home_ops = {.here = always_here, .post = never_posted};
+
+/* ---- actions ---- */
+
+static inline void echo(ew_call *call, void *arg) {
+    (void)arg;
+    check(ew_json_check(ew_call_input(call), NULL) == EW_OK); /* what reaches a handler was validated */
+    check(ew_call_context(call).len == 0 || ew_json_check(ew_call_context(call), NULL) == EW_OK);
+    (void)ew_call_chunk(call, ew_call_input(call));
+    (void)ew_call_done(call, ew_call_input(call));
+}
+
+static inline void on_input(ew_call *call, ew_str chunk, bool end, void *arg) {
+    (void)arg;
+    if (end || ew_json_typeof(chunk) == EW_JSON_BOOL) /* some end in the middle of their input */
+        (void)ew_call_done(call, EW_STR("true"));
+    else
+        (void)ew_call_chunk(call, chunk);
+}
+
+static inline void on_cancel(ew_call *call, void *arg) {
+    (void)arg;
+    (void)ew_call_fail(call, EW_STATUS_CANCELLED, NULL);
+}
+
+/* Looks at its input after a while; without one it is done then. */
+static inline void look(ew_call *call, void *arg) {
+    if (ew_call_on_input(call, on_input, arg) != EW_OK)
+        (void)ew_call_done(call, EW_STR("false"));
+}
+
+static inline void relay(ew_call *call, void *arg) {
+    (void)ew_call_on_cancel(call, on_cancel, arg);
+    look(call, arg);
+}
+
+static inline void later(ew_call *call, void *arg) {
+    (void)ew_call_on_cancel(call, on_cancel, arg);
+    check(ew_call_after(call, 500, look, arg) == EW_OK);
+}
+
+/* ---- the callee's end of a call of ours, until its peer has it ---- */
+
+static inline void on_open(ew_call *call) {
+    ew__peer *peer = call->callee_ud;
+    if (peer->wire->open(peer, call) != EW_OK)
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("busy"));
+}
+
+static const ew__callee_ops opening = {.open = on_open};
+
+#endif
