@@ -56,7 +56,13 @@ ew_str ew__json_find(const ew__json_doc *doc, ew_str name, bool *ret_repeated);
  */
 ew_str ew__json_find_under(const ew__json_doc *doc, ew_str parent, ew_str name, bool *ret_repeated);
 
-/* The same in an object that is a slice of validated text, without a doc. */
+/*
+ * Several members of an object in one walk over the notes, where they suffice: of the root, or of an object that is the
+ * value of a root member. values[k] is the first of names[k], or empty. Returns whether none of them was repeated.
+ */
+bool ew__json_members(const ew__json_doc *doc, ew_str object, const ew_str *names, size_t n, ew_str *values);
+
+/* The same as ew__json_find in an object that is a slice of validated text, without a doc. */
 ew_str ew__json_find_in(ew_str object, ew_str name, bool *ret_repeated);
 
 /* Appends the value without white space between tokens. The text must be valid. */

@@ -117,6 +117,10 @@ static inline bool same_short(const char *a, const char *b, size_t n) {
     return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
 }
 
+static inline bool same_name(const char *key, size_t len, ew_str name) {
+    return len == name.len && (len <= SHORT_NAME ? same_short(key, name.ptr, len) : memcmp(key, name.ptr, len) == 0);
+}
+
 /* Whether names can be compared as they stand, in words. */
 static inline bool is_plain_search(const ew__json_doc *doc, ew_str name) {
     return !doc->escaped_keys && name.len <= SHORT_NAME;
@@ -207,6 +211,50 @@ ew_str ew__json_find_under(const ew__json_doc *doc, ew_str parent, ew_str name, 
     }
     bool members = node->type == EW_JSON_OBJECT && node + 1 < doc->nodes + doc->n_nodes && node[1].level == 2;
     return members ? value_of(doc, find_nodes(doc, node + 1, name, ret_repeated, true)) : nothing;
+}
+
+/* The first value of `object` that was noted; NULL: there is none. *ret_noted: whether that is all there is to know. */
+static const ew__json_node *first_noted(const ew__json_doc *doc, ew_str object, bool *ret_noted) {
+    *ret_noted = true;
+    if (doc->n_nodes < 2) {
+        return NULL;
+    }
+    if (object.ptr == doc->root.ptr) {
+        *ret_noted = doc->root_complete && !doc->escaped_keys;
+        return &doc->nodes[1];
+    }
+    const ew__json_node *node = doc->complete && !doc->escaped_keys ? node_at(doc, object.ptr) : NULL;
+    *ret_noted = node != NULL;
+    return node != NULL && node + 1 < doc->nodes + doc->n_nodes && node[1].level == 2 ? node + 1 : NULL;
+}
+
+bool ew__json_members(const ew__json_doc *doc, ew_str object, const ew_str *names, size_t n, ew_str *values) {
+    bool clean = true, repeated, noted;
+    memset(values, 0, n * sizeof *values);
+    if (object.len == 0 || object.ptr[0] != '{') {
+        return true;
+    }
+    const ew__json_node *node = first_noted(doc, object, &noted);
+    for (size_t k = 0; !noted && k < n; k++) {
+        values[k] = ew__json_find_in(object, names[k], &repeated);
+        clean = clean && !repeated;
+    }
+    size_t expected = 0; /* members mostly stand in the order in which they are asked for */
+    for (; noted && node != NULL; node = node->next != 0 ? &doc->nodes[node->next] : NULL) {
+        for (size_t i = 0; i < n; i++) {
+            size_t k = expected + i < n ? expected + i : expected + i - n;
+            if (!same_name(doc->text.ptr + node->key, node->key_len, names[k])) {
+                continue;
+            }
+            clean = clean && values[k].ptr == NULL;
+            if (values[k].ptr == NULL) {
+                values[k] = value_of(doc, node);
+            }
+            expected = k + 1 < n ? k + 1 : 0;
+            break;
+        }
+    }
+    return clean;
 }
 
 /* ---- JSON pointers ---- */

@@ -16,48 +16,6 @@ static ew_str plain(ew_str string) {
     return is_string(string) && !memchr(string.ptr, '\\', string.len) ? ew__str(string.ptr + 1, string.len - 2) : NONE;
 }
 
-/* Index of the noted root member whose value this is; 0: none. */
-static uint16_t node_of(const ew__json_doc *doc, ew_str value) {
-    size_t offset = (size_t)(value.ptr - doc->text.ptr);
-    for (uint16_t i = doc->n_nodes > 1 ? 1 : 0; i; i = doc->nodes[i].next)
-        if (doc->nodes[i].value == offset)
-            return i;
-    return 0;
-}
-
-/*
- * Finds several members of an object that is the value of a root member, in one walk over the notes where they suffice.
- * The first of a repeated one counts. Returns whether none was repeated.
- */
-static bool read_members(const ew__json_doc *doc, ew_str object, const ew_str *names, size_t n, ew_str *values) {
-    bool clean = true, repeated;
-    memset(values, 0, n * sizeof *values);
-    if (object.len == 0 || object.ptr[0] != '{')
-        return true;
-    uint16_t parent = doc->complete && !doc->escaped_keys ? node_of(doc, object) : 0;
-    if (parent) {
-        uint16_t first = (uint16_t)(parent + 1);
-        bool any = first < doc->n_nodes && doc->nodes[first].level == 2;
-        for (uint16_t i = any ? first : 0; i; i = doc->nodes[i].next) {
-            const ew__json_node *node = &doc->nodes[i];
-            ew_str name = ew__str(doc->text.ptr + node->key, node->key_len);
-            for (size_t k = 0; k < n; k++) {
-                if (!ew__str_is(name, names[k]))
-                    continue;
-                clean = clean && !values[k].ptr;
-                if (!values[k].ptr)
-                    values[k] = ew__str(doc->text.ptr + node->value, node->value_len);
-            }
-        }
-        return clean;
-    }
-    for (size_t k = 0; k < n; k++) {
-        values[k] = ew__json_find_in(object, names[k], &repeated);
-        clean = clean && !repeated;
-    }
-    return clean;
-}
-
 /* true, false or null (false). */
 static bool read_flag(ew_str value, bool *ret) {
     *ret = ew__str_is(value, EW_STR("true"));
@@ -82,7 +40,7 @@ const char *ew__rf_read_run(const ew__json_doc *doc, ew_str params, ew__rf_run *
     ew_str value[N];
     if (ew_json_typeof(params) != EW_JSON_OBJECT)
         return "params must be an object";
-    if (!read_members(doc, params, names, N, value))
+    if (!ew__json_members(doc, params, names, N, value))
         return "a member of params is repeated";
     if (!is_string(value[KEY]))
         return "key must be a string";
@@ -105,7 +63,7 @@ void ew__rf_read_about(const ew__json_doc *doc, ew_str params, ew__rf_about *ret
     enum { REQUEST_ID, CHUNK, STATE, TRACE_ID, N };
     static const ew_str names[N] = {{"requestId", 9}, {"chunk", 5}, {"state", 5}, {"traceId", 7}};
     ew_str value[N];
-    if (!read_members(doc, params, names, N, value))
+    if (!ew__json_members(doc, params, names, N, value))
         memset(value, 0, sizeof value); /* nobody's */
     ret->request_id = unless_null(value[REQUEST_ID]);
     ret->chunk = value[CHUNK];
@@ -154,7 +112,7 @@ ew_err ew__rf_read_result(const ew__json_doc *doc, ew_str result, ew__rf_result 
     static const ew_str names[N] = {{"result", 6}, {"telemetry", 9}};
     ew_str value[N];
     *ret = (ew__rf_result){.result = EW_STR("null")};
-    if (result.len == 0 || result.ptr[0] != '{' || !read_members(doc, result, names, N, value))
+    if (result.len == 0 || result.ptr[0] != '{' || !ew__json_members(doc, result, names, N, value))
         return EW_EPROTO;
     if (value[RESULT].len)
         ret->result = value[RESULT];
