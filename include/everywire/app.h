@@ -126,6 +126,10 @@ EW_API const char *ew_app_error(const ew_app *app);
  * manager to be dialled), starts, prints where it listens, handles SIGINT and SIGTERM (drain; the second one ends at
  * once), waits, frees the app. The result is the exit code. This is the one function of the library that prints,
  * touches signals and looks at the environment.
+ *
+ * Started by RRQ, with --tcp-socket HOST:PORT or RRQ_RUNNER_TCP_SOCKET, the program is a runner there: it opens no other
+ * port unless --listen asks, drains for 100 ms unless told otherwise, and drains also when its parent process has gone
+ * (not if that is process 1).
  */
 EW_API int ew_app_main(ew_app *app, int argc, char **argv);
 

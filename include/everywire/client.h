@@ -7,7 +7,8 @@
  * Targets: "http://HOST:PORT[/BASE]"; "jsonrpc://HOST:PORT", "jsonrpc+unix:PATH", "jsonrpc+stdio:" (a program that the
  * client starts, see `command`). "?framing=lsp" behind a jsonrpc target: write Content-Length headers instead of lines.
  * "reflection://HOST:PORT": the client is a manager that Genkit runtimes dial (port 0 picks a free one, see
- * ew_client_port); calls wait until one has connected, and reach the one that has the action.
+ * ew_client_port); calls wait until one has connected, and reach the one that has the action. "rrq://HOST:PORT": an RRQ
+ * runner, somebody else's or one that the client starts there (see `command`; then port 0 picks a free one).
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -38,8 +39,16 @@ typedef struct ew_client_options {
      * For "jsonrpc+stdio:": the program and its arguments, NULL-ended; copied; no shell. It is started with the first
      * call, its standard error goes to the env's log, and it ends with the client. For "reflection:" it is optional: a
      * program that is told by GENKIT_REFLECTION_V2_SERVER to dial this client; its standard output goes to the log too.
+     * For "rrq:" it is optional, too: a runner on this machine (HOST is a loopback address or localhost) that is told
+     * where to listen by --tcp-socket HOST:PORT behind its arguments. It leads a process group, which ends with the
+     * client: SIGTERM, 5 s later SIGKILL. When it has ended by itself, the next call starts it again.
      */
     const char *const *command;
+    /*
+     * "rrq:" with a command: how many processes of it there are, on PORT and the ports above it (or each on a free
+     * one); at most 64; 0: one. A call goes to the one that has the fewest.
+     */
+    unsigned processes;
     /*
      * What the peer may call on the same connection, where the wire has both roles: the actions that this app has now.
      * The app must outlive the client; it need not be started.
@@ -119,6 +128,12 @@ EW_API ew_client *ew_client_free(ew_client *client);
  * was started. Any thread.
  */
 EW_API ew_err ew_client_call(ew_client *client, const ew_request_options *options, ew_request **ret_request);
+
+/*
+ * Whether the client's wire can carry such a call: NULL, or a constant line for people that says why not (then
+ * ew_client_call answers EW_EUNSUPPORTED). Any thread.
+ */
+EW_API const char *ew_client_refuses(const ew_client *client, const ew_request_options *options);
 
 /*
  * Calls whoever made `call`, on the connection that it came on: an agent that asks its client for leave, a server that

@@ -41,6 +41,9 @@ extern "C" {
     X(worker_queue, 1024, "calls waiting for such a thread; RESOURCE_EXHAUSTED beyond")                                \
     X(client_connections, 64, "connections of one client to its target; calls wait beyond")                            \
     X(client_queue, 1024, "calls of one client waiting for a connection; RESOURCE_EXHAUSTED beyond")                   \
+    X(runner_calls, 64, "requests in flight on one rrq connection; a runner says that it is busy beyond")              \
+    X(runner_wait_ms, 15 * 1000, "milliseconds for a runner that was started to listen; UNAVAILABLE beyond")           \
+    X(runner_grace_ms, 2 * 1000, "milliseconds for an end that was asked of a runner; it is given up beyond")          \
     X(runtime_wait_ms, 30 * 1000, "milliseconds a call waits for a runtime to connect; UNAVAILABLE beyond")            \
     X(trace_queue_items, 4096, "starts and ends of spans waiting on a loop to be sent; dropped and counted beyond")    \
     X(trace_queue_bytes, 4 * 1024 * 1024, "bytes of them; dropped and counted beyond")

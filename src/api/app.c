@@ -75,7 +75,7 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
     ew_limits_complete(&app->limits);
     app->threads = options->threads;
     app->host = options->loop;
-    app->drain_ms = options->drain_ms ? options->drain_ms : 10000;
+    app->drain_ms = options->drain_ms;
     app->allow_remote = options->allow_remote;
     ew__app_telemetry_configure(app, options->telemetry, options->telemetry_realtime);
     ew_err err = copy_hosts(app, options->allow_hosts);

@@ -5,6 +5,7 @@
 #define EW_API_APP_H
 
 #include "api/app_connect.h"
+#include "api/app_others.h"
 #include "api/app_telemetry.h"
 #include "api/remote.h"
 #include "endpoint/server.h"
@@ -22,6 +23,7 @@ typedef struct ew__app_loop {
     ew__server server;
     ew__metrics metrics;
     ew__app_tracing tracing;
+    ew__letterbox box;
     pthread_t thread;
     bool has_thread;
     bool abandoned; /* a handler did not end: this memory is never freed, because its answer may still come */
@@ -42,7 +44,7 @@ struct ew_app {
     ew_limits limits;
     unsigned threads;
     struct uv_loop_s *host;
-    uint64_t drain_ms;
+    uint64_t drain_ms;  /* 0: nobody has chosen */
     char **allow_hosts; /* NULL-ended; the array and its strings are ours */
     size_t n_allow_hosts;
     bool allow_remote;
@@ -59,6 +61,7 @@ struct ew_app {
     ew__app_loop *loops;
     size_t n_loops;
     struct ew__scrape scrape;
+    struct ew__others others;
     ew__app_telemetry telemetry;
     atomic_uint live_calls, connections;
     atomic_bool draining;

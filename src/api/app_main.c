@@ -8,13 +8,15 @@
 #include "api/app_main.h"
 #include "base/mem.h"
 #include "base/opt.h"
-#include "base/util.h"
+#include "base/when.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+#define PARENT_LOOK_MS 250 /* how often a runner looks whether its parent is still there; as RRQ's own */
 
 /* What the log function needs; reached through the env's ud. */
 typedef struct logger {
@@ -27,20 +29,15 @@ typedef struct logger {
 
 const char *const ew__level_names[4] = {"error", "warn", "info", "debug"};
 
-static void time_text(const ew_env *env, char out[32]) {
-    uint64_t ms = env->wall_ms(env->ud);
-    time_t seconds = (time_t)(ms / 1000);
-    struct tm t;
-    if (!gmtime_r(&seconds, &t) || strftime(out, 32, "%Y-%m-%dT%H:%M:%S", &t) != 19) {
-        (void)snprintf(out, 32, "1970-01-01T00:00:00");
-    }
-    (void)snprintf(out + 19, 32 - 19, ".%03uZ", (unsigned)(ms % 1000));
+static void time_text(const ew_env *env, char out[EW__WHEN_LEN + 1]) {
+    ew__when_write(env->wall_ms(env->ud), out);
+    out[EW__WHEN_LEN] = 0;
 }
 
 /* Any thread. A line is at most 1 KiB and an escape makes six bytes of one, so it always fits. */
 static void log_line(void *ud, ew_log_level level, const char *room, ew_str line) {
     const logger *log = ud;
-    char buf[8 * 1024], when[32];
+    char buf[8 * 1024], when[EW__WHEN_LEN + 1];
     if (level > log->level) {
         return;
     }
@@ -67,23 +64,44 @@ typedef struct signals {
     sigset_t set;
     sigset_t old_set;
     struct sigaction old_int, old_term, old_pipe;
+    pid_t parent; /* whose end is ours; 0: nobody's */
     atomic_bool over;
     bool runs;
 } signals;
+
+/*
+ * Waits for a signal and answers its number; 0: the parent has gone. The kernel would tell us of that by a signal
+ * (PR_SET_PDEATHSIG), but already when the thread that started us ends, and its process may go on for long.
+ */
+static int signals_next(const signals *s) {
+    const struct timespec step = {.tv_nsec = PARENT_LOOK_MS * 1000000L};
+    for (;;) {
+        int number = s->parent ? sigtimedwait(&s->set, NULL, &step) : sigwaitinfo(&s->set, NULL);
+        if (number > 0) {
+            return number;
+        }
+        if (s->parent && getppid() != s->parent) {
+            return 0;
+        }
+    }
+}
 
 /* First signal: drain. Second: the end, now. It runs until signals_done sends it one of its own. */
 static void *signals_run(void *arg) {
     signals *s = arg;
     for (int count = 0;;) {
-        int number = 0;
-        if (sigwait(&s->set, &number) != 0) {
-            continue;
-        }
+        int number = signals_next(s);
         if (atomic_load(&s->over)) {
             return NULL;
         }
         if (count++ > 0) {
             _exit(128 + number);
+        }
+        s->parent = 0; /* the end is near: whose it is does not matter any more */
+        if (number == 0) {
+            ew__log(s->env, EW_LOG_WARN, "main", "the process that started this runner has gone: draining");
+            ew_app_stop(s->app);
+            continue;
         }
         ew__log(s->env, EW_LOG_INFO, "main", "%s: draining; a second signal ends at once",
                 number == SIGINT ? "SIGINT" : "SIGTERM");
@@ -146,6 +164,7 @@ static int run(const ew__settings *s, const ew_env *env, ew_app *app) {
     }
     signals sig;
     signals_init(&sig, app, env);
+    sig.parent = s->runner && s->parent > 1 ? s->parent : 0; /* init and its children stay */
     err = ew_app_start(app);
     if (err == EW_OK) {
         err = signals_start(&sig);
@@ -194,7 +213,7 @@ static bool has_stuck_handlers(const ew_app *app) {
 int ew_app_main(ew_app *app, int argc, char **argv) {
     const char *path = argc > 0 && argv[0] ? argv[0] : "everywire";
     const char *slash = strrchr(path, '/');
-    ew__settings s = {.name = slash ? slash + 1 : path, .level = EW_LOG_INFO};
+    ew__settings s = {.name = slash ? slash + 1 : path, .parent = getppid(), .level = EW_LOG_INFO};
     ew__arena arena;
     int code = EXIT_FAILURE;
     ew__standard_descriptors();

@@ -6,6 +6,7 @@
 #define EW_API_APP_MAIN_H
 
 #include "api/app.h"
+#include <sys/types.h>
 
 /* What the command line and the environment asked for. The three lists have room for argc more entries and a NULL. */
 typedef struct ew__settings {
@@ -17,7 +18,10 @@ typedef struct ew__settings {
     size_t n_listens;
     size_t n_hosts;
     size_t n_connects;
-    const char *manager; /* the environment's; NULL: none */
+    const char *manager;     /* the environment's; NULL: none */
+    const char *runner;      /* where to be an RRQ runner; NULL: nowhere */
+    const char *runner_from; /* the option or variable that says so */
+    pid_t parent;            /* who started us */
     ew_log_level level;
     bool quiet;
 } ew__settings;

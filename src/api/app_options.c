@@ -5,8 +5,16 @@
 #include "api/app_main.h"
 #include "base/opt.h"
 #include <stdlib.h>
+#include <unistd.h>
 
 #define EXIT_USAGE 2
+/*
+ * RRQ asks a runner to end when it has drained, or given up, the jobs itself; and it ends its runners one after the other,
+ * with 2 s for all of them before it goes without giving back its jobs.
+ */
+#define RUNNER_DRAIN_MS 100
+#define RUNNER_OPTION "--tcp-socket"
+#define RUNNER_VARIABLE "RRQ_RUNNER_TCP_SOCKET"
 
 /* ---- options ---- */
 
@@ -163,6 +171,10 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
     case EW__SERVE_CONNECT:
         s->connects[s->n_connects++] = opts->value;
         break;
+    case EW__SERVE_TCP_SOCKET: /* RRQ appends its own to what its user wrote: the last one counts */
+        s->runner = opts->value;
+        s->runner_from = RUNNER_OPTION;
+        break;
     case EW__SERVE_TELEMETRY:
         bad = read_telemetry(s, opts->value);
         break;
@@ -204,6 +216,48 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
     return bad ? bad : -1;
 }
 
+/* ---- the address of an RRQ runner ---- */
+
+static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static ew_str trim(ew_str text) {
+    while (text.len && is_blank(text.ptr[0])) {
+        text = ew__str(text.ptr + 1, text.len - 1);
+    }
+    while (text.len && is_blank(text.ptr[text.len - 1])) {
+        text.len--;
+    }
+    return text;
+}
+
+/*
+ * What RRQ calls HOST:PORT becomes what ew_app_listen takes: an IPv6 host may stand without its brackets. NULL, or what
+ * is wrong with it.
+ */
+static const char *runner_listener(const char *value, char *out, size_t size) {
+    ew_str text = trim(ew_str_from(value));
+    size_t n = text.len;
+    while (n > 0 && text.ptr[n - 1] != ':') {
+        n--;
+    }
+    if (n == 0 || text.len > 80) {
+        return "not HOST:PORT";
+    }
+    ew_str host = ew__str(text.ptr, n - 1), port = ew__str(text.ptr + n, text.len - n);
+    uint64_t number;
+    if (!ew__u64_parse(port, &number) || number < 1 || number > 65535) {
+        return "the port is not a number from 1 to 65535";
+    }
+    bool bare_v6 = memchr(host.ptr, ':', host.len) && host.ptr[0] != '[';
+    (void)snprintf(out, size, "rrq=%s%.*s%s:%u", bare_v6 ? "[" : "", (int)host.len, host.ptr, bare_v6 ? "]" : "",
+                   (unsigned)number);
+    ew__address address;
+    if (ew__address_parse(out + sizeof "rrq=" - 1, &address) != EW_OK || address.kind != EW__ADDR_TCP) {
+        return "the host is neither localhost nor an IP address";
+    }
+    return NULL;
+}
+
 /* ---- the environment ---- */
 
 static const char *variable(const char *name) {
@@ -211,7 +265,7 @@ static const char *variable(const char *name) {
     return value && *value ? value : NULL;
 }
 
-/* How the Genkit CLI tells the programs that it starts. What was said by hand wins. */
+/* How the Genkit CLI and RRQ tell the programs that they start. What was said by hand wins. */
 static void read_environment(ew__settings *s) {
     const char *realtime = variable("GENKIT_ENABLE_REALTIME_TELEMETRY");
     s->manager = variable("GENKIT_REFLECTION_V2_SERVER");
@@ -223,6 +277,11 @@ static void read_environment(ew__settings *s) {
     }
     if (!s->options.runtime_id) {
         s->options.runtime_id = variable("GENKIT_RUNTIME_ID");
+    }
+    const char *runner = variable(RUNNER_VARIABLE);
+    if (!s->runner && runner && trim(ew_str_from(runner)).len) {
+        s->runner = runner;
+        s->runner_from = RUNNER_VARIABLE;
     }
 }
 
@@ -283,6 +342,9 @@ int ew__settings_read(ew__settings *s, int argc, char **argv) {
         s->level = EW_LOG_ERROR;
     }
     read_environment(s);
+    if (s->runner && s->options.drain_ms == 0 && getppid() > 1) { /* init starts no runners of RRQ's */
+        s->options.drain_ms = RUNNER_DRAIN_MS;
+    }
     return -1;
 }
 
@@ -294,6 +356,16 @@ static int add(const ew__settings *s, ew_app *app, ew_err (*with)(ew_app *app, c
     }
     const char *more = ew_app_error(app);
     return usage_errorf(s, what, text, *more ? more : ew_err_text(err));
+}
+
+static int add_runner(const ew__settings *s, ew_app *app) {
+    char listener[128];
+    const char *problem = runner_listener(s->runner, listener, sizeof listener);
+    ew_err err = problem ? EW_EINVAL : ew_app_listen(app, listener);
+    if (!problem && err != EW_OK) {
+        problem = *ew_app_error(app) ? ew_app_error(app) : ew_err_text(err);
+    }
+    return problem ? usage_errorf(s, s->runner_from, s->runner, problem) : 0;
 }
 
 int ew__settings_apply(const ew__settings *s, ew_app *app) {
@@ -308,6 +380,9 @@ int ew__settings_apply(const ew__settings *s, ew_app *app) {
     }
     if (!bad && s->manager && !by_hand) {
         bad = add(s, app, ew_app_connect, "GENKIT_REFLECTION_V2_SERVER", s->manager);
+    }
+    if (!bad && s->runner) {
+        bad = add_runner(s, app);
     }
     return bad;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define DEFAULT_LISTENER "127.0.0.1:3400"
+#define DRAIN_MS 10000
 #define GRACE_MS 2000 /* for handlers whose call was cut off */
 
 /* ---- the end of a loop ---- */
@@ -120,12 +121,12 @@ static void drain_loop(ew__task *task) {
     ew__app_loop *loop = ew__container_of(task, ew__app_loop, drain_task);
     ew_app *app = loop->app;
     ew__home *home = &loop->loop.home;
+    uint64_t end = home->now + EW__MS(app->drain_ms ? app->drain_ms : DRAIN_MS);
     ew__server_drain(&loop->server);
     ew__app_connects_drain(loop);
     if (atomic_load(&app->live_calls) == 0)
         close_all(app);
-    else if (loop == app->loops &&
-             ew__timer_set(&home->timers, &app->drain_timer, home->now + EW__MS(app->drain_ms), on_drain_over) != EW_OK)
+    else if (loop == app->loops && ew__timer_set(&home->timers, &app->drain_timer, end, on_drain_over) != EW_OK)
         on_drain_over(&app->drain_timer, home->now);
 }
 
@@ -182,6 +183,7 @@ static void loop_done(ew__app_loop *loop) {
     ew__server_done(&loop->server);
     ew__app_telemetry_done(loop);
     ew__metrics_done(&loop->metrics);
+    ew__letterbox_done(&loop->box, loop->app->env);
     ew__loop_done(&loop->loop);
 }
 
@@ -215,8 +217,10 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
         turn_until_closed(loop);
         ew__metrics_done(&loop->metrics);
         ew__loop_done(&loop->loop);
+        return err;
     }
-    return err;
+    ew__letterbox_init(&loop->box);
+    return EW_OK;
 }
 
 static void fail_start(ew_app *app, const ew__app_listener *listener, ew_err err) {
@@ -233,6 +237,7 @@ static void on_stdio_end(ew__server *server) {
 static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
     ew__site site = {.allow_hosts = (const char *const *)app->allow_hosts, .scrape = &app->scrape};
     site.telemetry = ew_str_from(app->telemetry_url ? app->telemetry_url : ""); /* runtimes that dial us are told */
+    site.others = app->n_loops > 1 ? &app->others : NULL;
     const ew__wire *wire = listener->wire, *reflection = ew__wire_by_name(EW_STR("reflection"));
     if (!wire || wire == reflection)
         site.upgrade = reflection;
@@ -341,6 +346,7 @@ ew_err ew_app_start(ew_app *app) {
     }
     size_t made = 0;
     app->scrape.write = write_metrics;
+    app->others.tell = ew__app_tell_others;
     bool stdio = app->n_listeners == 1 && app->listeners[0].address.kind == EW__ADDR_STDIO;
     app->only_stdio = stdio && app->n_connects == 0;
     if ((stdio || app->n_listeners == 0) && app->threads == 0)

@@ -9,6 +9,7 @@
 
 #define TELEMETRY_VAR "GENKIT_TELEMETRY_SERVER="
 #define FAREWELL_MS 300 /* for the last spans of a program that we have started */
+#define PROCESSES_MAX 64
 
 static void *thread_main(void *arg) {
     ew_client *client = arg;
@@ -78,21 +79,50 @@ static ew_err copy_telemetry(ew_client *client, const char *url) {
     return EW_OK;
 }
 
+/* A program can only be started here. NULL: fine; else why not. */
+static const char *check_managed(const ew__target *target, unsigned processes) {
+    ew__address address;
+    bool v6 = strchr(target->host, ':') != NULL;
+    char text[sizeof target->host + 8];
+    (void)snprintf(text, sizeof text, "%s%s%s:0", v6 ? "[" : "", target->host, v6 ? "]" : "");
+    if (ew__address_parse(text, &address) != EW_OK || !address.loopback)
+        return "a command listens on this machine: HOST is localhost, 127.0.0.1 or [::1]";
+    if (processes > PROCESSES_MAX)
+        return "at most 64 processes";
+    return target->port > 0 && target->port + processes > 65536 ? "there are not so many ports above that one" : NULL;
+}
+
+/* Whether what was given goes together. NULL: it does; else why not. */
+static const char *check_options(const ew_client *client, bool command, unsigned processes) {
+    const ew__target *target = &client->target;
+    if (command && target->command == EW__COMMAND_NO)
+        return "this target is reached, not started: it takes no command";
+    if (!command && target->command == EW__COMMAND_MUST)
+        return "jsonrpc+stdio: wants the command that is the peer";
+    if (client->processes > 0)
+        return check_managed(target, client->processes);
+    if (processes > 0)
+        return "processes are for an rrq:// target with a command";
+    return target->kind == EW__WHERE_TCP && target->port == 0 ? "port 0 wants a command that listens there" : NULL;
+}
+
 /* The target and what it needs. */
 static ew_err configure(ew_client *client, const char *target, const ew_client_options *options,
                         const char **ret_problem) {
     const char *problem = NULL;
     bool command = options && options->command && options->command[0];
+    unsigned processes = options ? options->processes : 0;
     ew_err err = ew__target_parse(target, &client->target, &problem);
-    if (err == EW_OK && client->target.kind == EW__WHERE_LISTEN) {
-        if (!client->target.address.loopback && !(options && options->allow_remote)) {
-            err = EW_EACCESS;
-            problem = "that address can be reached from other machines; allow_remote permits it";
-        }
-    } else if (err == EW_OK && command != (client->target.kind == EW__WHERE_CHILD)) {
-        err = EW_EINVAL;
-        problem = command ? "this target is reached, not started: it takes no command"
-                          : "jsonrpc+stdio: wants the command that is the peer";
+    if (err == EW_OK) {
+        if (command && client->target.kind == EW__WHERE_TCP && client->target.command == EW__COMMAND_MAY)
+            client->processes = processes ? processes : 1;
+        problem = check_options(client, command, processes);
+        err = problem ? EW_EINVAL : EW_OK;
+    }
+    if (err == EW_OK && client->target.kind == EW__WHERE_LISTEN && !client->target.address.loopback &&
+        !(options && options->allow_remote)) {
+        err = EW_EACCESS;
+        problem = "that address can be reached from other machines; allow_remote permits it";
     }
     if (ret_problem && problem)
         *ret_problem = problem;
@@ -187,7 +217,8 @@ ew_err ew_client_new(const char *target, const ew_client_options *options, ew_cl
         return err;
     }
     init_pool(client);
-    err = begin_to_listen(client, ret_problem);
+    err = client->processes > 0 ? ew__pool_manage(&client->pool, client->processes)
+                                : begin_to_listen(client, ret_problem);
     if (err == EW_OK && client->host)
         ew__loop_adopt_thread(&client->loop);
     else if (err == EW_OK && !ew__thread_start(&client->thread, thread_main, client))

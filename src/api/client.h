@@ -14,7 +14,8 @@ struct ew_client {
     ew__target target;
     char **command; /* NULL-ended; the array and its strings are ours */
     size_t command_size;
-    char *telemetry; /* "GENKIT_TELEMETRY_SERVER=URL", or NULL */
+    unsigned processes; /* of the command, at a target that is dialled; 0: none */
+    char *telemetry;    /* "GENKIT_TELEMETRY_SERVER=URL", or NULL */
     size_t telemetry_size;
     char server_var[192];     /* "GENKIT_REFLECTION_V2_SERVER=ws://127.0.0.1:3200" */
     const char *vars[5];      /* what the command's environment has beside what it inherits */

@@ -249,9 +249,13 @@ static ew_err start(ew_client *client, ew__call_kind kind, const ew_request_opti
     return EW_OK;
 }
 
+const char *ew_client_refuses(const ew_client *client, const ew_request_options *options) {
+    return client->target.wire->refuses ? client->target.wire->refuses(options) : NULL;
+}
+
 ew_err ew_client_call(ew_client *client, const ew_request_options *options, ew_request **ret_request) {
     ew_err err = check_options(options);
-    if (err == EW_OK && client->target.wire->refuses && client->target.wire->refuses(options))
+    if (err == EW_OK && ew_client_refuses(client, options))
         err = EW_EUNSUPPORTED;
     return err == EW_OK ? start(client, EW__CALL_RUN, options, ret_request) : err;
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/target.h"
+#include "endpoint/authority.h"
 #include "frame/line.h"
 #include <stdio.h>
 
@@ -13,37 +14,39 @@ static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
 }
 
 #define FORMS                                                                                                          \
-    "a target looks like http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, jsonrpc+stdio: or "                 \
-    "reflection://HOST:PORT"
+    "a target looks like http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, jsonrpc+stdio:, "                   \
+    "reflection://HOST:PORT or rrq://HOST:PORT"
 
 /* How the schemes of this build are reached. */
 static const struct {
     const char *scheme; /* with what ends it */
     const char *wire;
-    uint8_t kind;
+    uint8_t kind, command;
 } schemes[] = {
-    {"http://", "http", EW__WHERE_TCP},
-    {"jsonrpc://", "jsonrpc", EW__WHERE_TCP},
-    {"jsonrpc+unix:", "jsonrpc", EW__WHERE_UNIX},
-    {"jsonrpc+stdio:", "jsonrpc", EW__WHERE_CHILD},
-    {"reflection://", "reflection", EW__WHERE_LISTEN},
+    {"http://", "http", EW__WHERE_TCP, EW__COMMAND_NO},
+    {"jsonrpc://", "jsonrpc", EW__WHERE_TCP, EW__COMMAND_NO},
+    {"jsonrpc+unix:", "jsonrpc", EW__WHERE_UNIX, EW__COMMAND_NO},
+    {"jsonrpc+stdio:", "jsonrpc", EW__WHERE_CHILD, EW__COMMAND_MUST},
+    {"reflection://", "reflection", EW__WHERE_LISTEN, EW__COMMAND_MAY},
+    {"rrq://", "rrq", EW__WHERE_TCP, EW__COMMAND_MAY},
 };
 
 static ew_err read_scheme(const char *text, const char **rest, ew__target *target, const char **ret_problem) {
-    static const char *const later[] = {"https:", "rrq:", "stepflow+http:", "stepflow+stdio:"};
+    static const char *const later[] = {"https:", "stepflow+http:", "stepflow+stdio:"};
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         size_t n = strlen(schemes[i].scheme);
         if (strncmp(text, schemes[i].scheme, n) != 0)
             continue;
         target->wire = ew__wire_by_name(ew_str_from(schemes[i].wire));
         target->kind = schemes[i].kind;
+        target->command = schemes[i].command;
         *rest = text + n;
         return target->wire ? EW_OK : fail(EW_EUNSUPPORTED, "this build has no such wire", ret_problem);
     }
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (strncmp(text, later[i], strlen(later[i])) == 0)
             return fail(EW_EUNSUPPORTED,
-                        "this build has no such wire; it can call http://, jsonrpc and reflection:// targets",
+                        "this build has no such wire; it can call http://, jsonrpc, reflection:// and rrq:// targets",
                         ret_problem);
     return fail(EW_EINVAL, FORMS, ret_problem);
 }
@@ -64,30 +67,11 @@ static ew_err read_framing(char *rest, ew__target *target, const char **ret_prob
     return EW_OK;
 }
 
-static bool host_ok(ew_str host, bool v6) {
-    for (size_t i = 0; i < host.len; i++) {
-        char c = host.ptr[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                     c == '.' || c == '_';
-        if (!plain && !(v6 && c == ':'))
-            return false;
-    }
-    return host.len > 0;
-}
-
 static bool path_ok(ew_str path) {
     for (size_t i = 0; i < path.len; i++)
         if ((unsigned char)path.ptr[i] <= 0x20 || (unsigned char)path.ptr[i] >= 0x7f || path.ptr[i] == '#' ||
             path.ptr[i] == '?')
             return false;
-    return true;
-}
-
-static bool read_port(ew_str text, uint16_t *port) {
-    uint64_t number = 0;
-    if (!ew__u64_parse(text, &number) || number == 0 || number > 65535)
-        return false;
-    *port = (uint16_t)number;
     return true;
 }
 
@@ -98,23 +82,20 @@ static ew_err read_address(const char *rest, ew__target *ret, const char **ret_p
     ew_str path = ew_str_from(slash ? slash : "");
     while (path.len > 0 && path.ptr[path.len - 1] == '/')
         path.len--;
-    bool v6 = authority.len > 0 && authority.ptr[0] == '[';
-    const char *end = v6 ? memchr(authority.ptr, ']', authority.len) : memchr(authority.ptr, ':', authority.len);
-    size_t host_len = end ? (size_t)(end - authority.ptr) : authority.len;
-    ew_str host = v6 ? ew__str(authority.ptr + 1, end ? host_len - 1 : 0) : ew__str(authority.ptr, host_len);
-    ew_str port =
-        ew__str(authority.ptr + host_len + (v6 && end ? 1 : 0), authority.len - host_len - (v6 && end ? 1 : 0));
     bool http = strcmp(ret->wire->name, "http") == 0;
-    ret->port = http ? 80 : 0;
-    if (!host_ok(host, v6) || host.len >= sizeof ret->host || authority.len >= sizeof ret->authority)
+    ew__authority parts;
+    ew__authority_verdict verdict = ew__authority_parse(authority, &parts);
+    if (verdict == EW__AUTHORITY_NO_HOST || parts.host.len >= sizeof ret->host ||
+        authority.len >= sizeof ret->authority)
         return fail(EW_EINVAL, "the target has no valid host", ret_problem);
-    if (port.len > 0 && (port.ptr[0] != ':' || !read_port(ew__str(port.ptr + 1, port.len - 1), &ret->port)))
+    if (verdict == EW__AUTHORITY_NO_PORT || (parts.has_port && parts.port == 0 && ret->command != EW__COMMAND_MAY))
         return fail(EW_EINVAL, "the target has no valid port", ret_problem);
-    if (ret->port == 0)
+    if (!parts.has_port && !http)
         return fail(EW_EINVAL, "the target has no port: HOST:PORT", ret_problem);
     if (path.len >= sizeof ret->path || !path_ok(path) || (path.len && !http))
         return fail(EW_EINVAL, "the target has no valid path", ret_problem);
-    memcpy(ret->host, host.ptr, host.len);
+    ret->port = parts.has_port ? parts.port : 80;
+    memcpy(ret->host, parts.host.ptr, parts.host.len);
     memcpy(ret->authority, authority.ptr, authority.len);
     memcpy(ret->path, path.ptr, path.len);
     return EW_OK;

@@ -8,14 +8,18 @@
 #include "io/stream.h"
 #include "wire/wire.h"
 
+/* Whether a program of ours stands behind a target. */
+typedef enum ew__target_command { EW__COMMAND_NO, EW__COMMAND_MAY, EW__COMMAND_MUST } ew__target_command;
+
 typedef struct ew__target {
     const ew__wire *wire;
     uint8_t kind;        /* ew__where_kind: how it is reached */
+    uint8_t command;     /* ew__target_command */
     uint8_t framing;     /* jsonrpc: ew__framing */
     char host[256];      /* for the resolver: no brackets */
     char authority[280]; /* HOST:PORT as it goes into a Host field; what messages call it */
     char path[512];      /* "" or "/base", no slash at its end; that of a Unix socket */
-    uint16_t port;
+    uint16_t port;       /* 0 only where there may be a command */
     ew__address address; /* where it is listened for */
 } ew__target;
 

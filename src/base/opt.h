@@ -82,6 +82,7 @@ void ew__near_try(ew__near *near, ew_str candidate);
 enum {
     EW__SERVE_LISTEN = 1,
     EW__SERVE_CONNECT,
+    EW__SERVE_TCP_SOCKET,
     EW__SERVE_TELEMETRY,
     EW__SERVE_RUNTIME_ID,
     EW__SERVE_THREADS,
@@ -99,23 +100,28 @@ enum {
 /* To be put into the initialiser of a table, before its end. */
 #define EW__SERVE_OPTIONS                                                                                              \
     {"listen", 0, "[WIRE=]ADDR",                                                                                       \
-     "listen there; WIRE is any (default), http, jsonrpc or reflection; ADDR is\n"                                     \
-     "HOST:PORT (port 0 picks a free one), unix:PATH or, with a wire that can,\n"                                      \
-     "stdio; may be repeated; with neither this nor --connect: 127.0.0.1:3400",                                        \
+     "listen there; WIRE is any (default), http, jsonrpc, reflection or rrq; ADDR\n"                                   \
+     "is HOST:PORT (port 0 picks a free one), unix:PATH or, with a wire that can,\n"                                   \
+     "stdio; may be repeated; without this, --connect and --tcp-socket:\n127.0.0.1:3400",                              \
      EW__SERVE_LISTEN},                                                                                                \
         {"connect", 0, "URL",                                                                                          \
          "dial a manager such as the Genkit CLI, ws://HOST:PORT[/PATH], and offer it\n"                                \
          "the actions; for ever; may be repeated",                                                                     \
          EW__SERVE_CONNECT},                                                                                           \
+        {"tcp-socket", 0, "HOST:PORT",                                                                                 \
+         "be an RRQ runner there, as RRQ tells the programs that it starts: the last\n"                                \
+         "one counts; the program ends with the one that started it",                                                  \
+         EW__SERVE_TCP_SOCKET},                                                                                        \
         {"telemetry", 0, "URL", "send the spans of all calls to this Genkit telemetry server,\nhttp://HOST:PORT",      \
          EW__SERVE_TELEMETRY},                                                                                         \
         {"runtime-id", 0, "ID", "what managers know this program by; without it: the process id",                      \
          EW__SERVE_RUNTIME_ID},                                                                                        \
         {"threads", 0, "N", "event loops; without it: one per core, or one if no port is open", EW__SERVE_THREADS},    \
-        {"drain", 0, "DUR", "how long running calls may go on after the first signal; 10s", EW__SERVE_DRAIN},          \
+        {"drain", 0, "DUR", "how long running calls may go on after the first signal; 10s, for an RRQ\nrunner 4s",     \
+         EW__SERVE_DRAIN},                                                                                             \
         {"allow-host", 0, "NAME", "a further name that HTTP requests may ask for; may be repeated",                    \
          EW__SERVE_ALLOW_HOST},                                                                                        \
-        {"allow-remote", 0, NULL, "let --listen take other addresses than loopback ones", EW__SERVE_ALLOW_REMOTE},     \
+        {"allow-remote", 0, NULL, "let listeners take other addresses than loopback ones", EW__SERVE_ALLOW_REMOTE},    \
         {"limit", 0, "NAME=VALUE", "change a limit; --help limits lists them; may be repeated", EW__SERVE_LIMIT},      \
         {"log-level", 0, "LEVEL", "error, warn, info (default) or debug", EW__SERVE_LOG_LEVEL},                        \
         {"quiet", 'q', NULL, "print nothing but errors", EW__SERVE_QUIET},                                             \
@@ -128,6 +134,7 @@ enum {
     "  GENKIT_REFLECTION_V2_SERVER       as --connect; set by the Genkit CLI for the program it starts\n"              \
     "  GENKIT_TELEMETRY_SERVER           as --telemetry\n"                                                             \
     "  GENKIT_ENABLE_REALTIME_TELEMETRY  true: send spans when calls begin, too\n"                                     \
-    "  GENKIT_RUNTIME_ID                 as --runtime-id\n"
+    "  GENKIT_RUNTIME_ID                 as --runtime-id\n"                                                            \
+    "  RRQ_RUNNER_TCP_SOCKET             as --tcp-socket, if that is not given\n"
 
 #endif

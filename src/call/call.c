@@ -300,13 +300,19 @@ ew_str ew_call_labels(const ew_call *call) { return call->labels; }
 enum { TRACE_NONE, TRACE_BUSY, TRACE_MADE };
 
 static void make_trace(ew_call *call) {
-    ew__rng own;
-    if (ew__home_here(call->home)) {
-        ew__trace_new(&call->trace, &call->home->rng);
-    } else { /* the home's generator is its thread's */
+    ew__rng own, *rng = &call->home->rng;
+    if (!ew__home_here(call->home)) { /* the home's generator is its thread's */
         ew__rng_init(&own, call->home->env);
-        ew__trace_new(&call->trace, &own);
+        rng = &own;
     }
+    if (call->carrier.len == 0) {
+        ew__trace_new(&call->trace, rng);
+        return;
+    }
+    ew_str none = ew__str(NULL, 0), state = ew_json_get_str(call->carrier, "/tracestate", none);
+    (void)ew__trace_continue(&call->trace, rng, ew_json_get_str(call->carrier, "/traceparent", none));
+    if (call->trace.has_parent && ew__tracestate_ok(state))
+        call->tracestate = state;
 }
 
 const ew__trace *ew__call_trace(ew_call *call) {

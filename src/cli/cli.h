@@ -28,7 +28,8 @@ enum {
     "          jsonrpc+stdio: with the peer's program behind -- (?framing=lsp behind a jsonrpc\n"                      \
     "          target: Content-Length headers instead of lines); reflection://HOST:PORT listens\n"                     \
     "          there and waits for Genkit runtimes, or for the one that is started by the program\n"                   \
-    "          behind -- (port 0 picks a free one)\n"
+    "          behind --; rrq://HOST:PORT is an RRQ runner, and a program behind -- is started\n"                      \
+    "          first, told by --tcp-socket to listen there (port 0 picks a free one for both)\n"
 
 /* A verb gets the words after its own name. */
 typedef struct ew__verb {

@@ -26,9 +26,10 @@ enum {
 
 static const ew__opt options[] = {
     {"stream", 's', NULL, "print each chunk as it comes: {\"chunk\":...} lines, then {\"result\":...}", OPT_STREAM},
-    {"input-stream", 0, NULL, "send each line of standard input as one input chunk (not on http)", OPT_INPUT_STREAM},
-    {"context", 0, "JSON", "context for the action (reflection)", OPT_CONTEXT},
-    {"label", 0, "K=V", "a label for traces; may be repeated (reflection)", OPT_LABEL},
+    {"input-stream", 0, NULL, "send each line of standard input as one input chunk (jsonrpc, reflection)",
+     OPT_INPUT_STREAM},
+    {"context", 0, "JSON", "context for the action (reflection, rrq)", OPT_CONTEXT},
+    {"label", 0, "K=V", "a label for traces; may be repeated (reflection, rrq)", OPT_LABEL},
     {"timeout", 't', "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds", OPT_TIMEOUT},
     {"traceparent", 0, "TEXT", "continue this W3C trace", OPT_TRACEPARENT},
     {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
@@ -56,11 +57,12 @@ typedef struct job {
 } job;
 
 void ew__cmd_call_help(FILE *out) {
-    (void)fprintf(out, "Usage: everywire call TARGET ACTION [INPUT] [OPTIONS] [-- COMMAND ARGS]\n\n"
-                       "Calls an action and prints its result as one line of JSON.\n\n" EW__TARGET_HELP
-                       "  ACTION  a key such as /flow/greet, or a name such as greet; on reflection also RUNTIME:KEY,\n"
-                       "          where several runtimes have the same\n"
-                       "  INPUT   JSON text, @file, or - for standard input; without it: null\n\nOptions:\n");
+    (void)fprintf(out,
+                  "Usage: everywire call TARGET ACTION [INPUT] [OPTIONS] [-- COMMAND ARGS]\n\n"
+                  "Calls an action and prints its result as one line of JSON.\n\n" EW__TARGET_HELP
+                  "  ACTION  a key such as /flow/greet, or a name such as greet; on reflection also RUNTIME:KEY,\n"
+                  "          where several runtimes have the same\n"
+                  "  INPUT   JSON text, @file, or - for standard input; without it: null, on rrq {}\n\nOptions:\n");
     ew__opts_help(out, options);
     (void)fprintf(
         out, "\nExit codes: 0 done, 1 the action failed, 2 bad usage, 3 peer not reached or lost, 4 peer broke the\n"
@@ -73,7 +75,9 @@ void ew__cmd_call_help(FILE *out) {
              "  printf '1\\n2\\n' | everywire call jsonrpc://127.0.0.1:3400 sum --input-stream --stream\n"
              "  everywire call jsonrpc+stdio: initialize '{}' -- ./my-server --stdio\n"
              "  everywire call reflection://127.0.0.1:3200 greet '\"Ada\"' --stream\n"
-             "  everywire call reflection://127.0.0.1:0 greet '\"Ada\"' -- node app.js\n");
+             "  everywire call reflection://127.0.0.1:0 greet '\"Ada\"' -- node app.js\n"
+             "  everywire call rrq://127.0.0.1:9000 send_email '{\"to\":\"a@b\"}' -- rrq-runner --settings "
+             "app.runner:settings\n");
 }
 
 /* ---- options ---- */
@@ -254,13 +258,10 @@ static int send_input(job *j, ew_request *request) {
     return bad;
 }
 
-static int refused(const job *j, ew_err err) {
+static int refused(const job *j, const ew_client *client, const ew_request_options *opts, ew_err err) {
     if (err == EW_EUNSUPPORTED) {
-        const char *what = j->input_stream      ? "--input-stream"
-                           : j->context.len > 0 ? "--context"
-                           : j->labels.len > 0  ? "--label"
-                                                : "this input";
-        return ew__cli_usagef("call", "the wire of %.200s cannot carry %s", j->words[0], what);
+        const char *why = ew_client_refuses(client, opts);
+        return ew__cli_usagef("call", "%.200s cannot carry this: %s", j->words[0], why ? why : ew_err_text(err));
     }
     if (err == EW_EINVAL || err == EW_ESYNTAX) {
         return ew__cli_usagef("call", "%s", err == EW_EINVAL ? "that is no name for an action" : ew_err_text(err));
@@ -311,7 +312,7 @@ static int run(job *j, ew_client *client) {
     };
     ew_err err = ew_client_call(client, &opts, &request);
     if (err != EW_OK) {
-        return refused(j, err);
+        return refused(j, client, &opts, err);
     }
     ew__interrupt *interrupt = ew__interrupt_start(request);
     ew__cli_await(j->words[0], client, request);

@@ -19,7 +19,8 @@ void ew__cmd_list_help(FILE *out) {
                        "  everywire list http://127.0.0.1:3400\n"
                        "  everywire list http://127.0.0.1:3400 --json | jq 'keys'\n"
                        "  everywire list jsonrpc+stdio: -- ./my-server --stdio\n"
-                       "  everywire list reflection://127.0.0.1:0 -- node app.js\n");
+                       "  everywire list reflection://127.0.0.1:0 -- node app.js\n"
+                       "  everywire list rrq://127.0.0.1:9000\n");
 }
 
 /* One row; the key column is `width` wide. */

@@ -5,19 +5,21 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/cli.h"
+#include <string.h>
 
 enum { OPT_TIMEOUT = 1, OPT_JSON, OPT_TELEMETRY, OPT_HELP };
 
 const ew__opt ew__listing_table[] = {
     {"json", 'j', NULL, "print JSON also on a terminal", OPT_JSON},
-    {"timeout", 't', "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds; 10s, reflection 45s", OPT_TIMEOUT},
+    {"timeout", 't', "DUR",
+     "give up after that time; 500ms, 2s, 1m, 1h, or seconds; 10s, reflection and rrq with -- 45s", OPT_TIMEOUT},
     {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
     {"help", 'h', NULL, "show this", OPT_HELP},
     {NULL, 0, NULL, NULL, 0},
 };
 
 #define DEFAULT_TIMEOUT_MS (10 * 1000)
-#define AWAITED_TIMEOUT_MS (45 * 1000) /* longer than the library waits for a runtime, which tells more */
+#define AWAITED_TIMEOUT_MS (45 * 1000) /* longer than the library waits for a peer to come up, which tells more */
 
 static int take_word(ew__listing *listing, const char *word, bool with_action) {
     if (!listing->target) {
@@ -67,7 +69,9 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
         return ew__cli_usagef(listing->verb, "%s is missing", listing->target ? "ACTION" : "TARGET");
     }
     if (listing->timeout_ms == UINT64_MAX) {
-        listing->timeout_ms = ew__cli_is_awaited(listing->target) ? AWAITED_TIMEOUT_MS : DEFAULT_TIMEOUT_MS;
+        bool starts = listing->command && strncmp(listing->target, "rrq:", 4) == 0;
+        bool slow = starts || ew__cli_is_awaited(listing->target);
+        listing->timeout_ms = slow ? AWAITED_TIMEOUT_MS : DEFAULT_TIMEOUT_MS;
     }
     return -1;
 }

@@ -29,7 +29,7 @@ static void help(FILE *out) {
              "  -h, --help     show this; everywire VERB --help shows a verb's\n"
              "  -V, --version  show the version\n"
              "\nTARGET is where a peer is: http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH,\n"
-             "jsonrpc+stdio: or reflection://HOST:PORT; everywire call --help says more\n"
+             "jsonrpc+stdio:, reflection://HOST:PORT or rrq://HOST:PORT; everywire call --help says more\n"
              "\nExamples:\n"
              "  everywire serve --demo\n"
              "  everywire list http://127.0.0.1:3400\n"

@@ -65,6 +65,9 @@ ew_err ew__cli_format(ew__text *out, const char *format, ...) {
 static void iov_advance(struct iovec *iov, int n, size_t done) {
     for (int i = 0; i < n && done > 0; i++) {
         size_t part = done < iov[i].iov_len ? done : iov[i].iov_len;
+        if (part == 0) {
+            continue; /* an empty one may be no place at all */
+        }
         iov[i].iov_base = (char *)iov[i].iov_base + part;
         iov[i].iov_len -= part;
         done -= part;
@@ -166,6 +169,8 @@ int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
     if (code == EW__EXIT_UNREACHED && ew__cli_is_awaited(target)) {
         ew__cli_hint("a runtime dials us when it is started with GENKIT_ENV=dev GENKIT_REFLECTION_V2_SERVER=ws%s",
                      target + strlen("reflection"));
+    } else if (code == EW__EXIT_UNREACHED && strncmp(target, "rrq:", 4) == 0) {
+        ew__cli_hint("is the runner running? what stands behind -- is started as one");
     } else if (code == EW__EXIT_UNREACHED) {
         ew__cli_hint("is the server running? try: everywire serve --demo");
     } else if (code == EW__EXIT_FAILED && end->status == EW_STATUS_NOT_FOUND) {

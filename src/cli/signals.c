@@ -10,7 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GRACE_SECONDS 2 /* a peer that does not react, or an output that nobody reads, must not hold the user */
+/*
+ * A peer that does not react, or an output that nobody reads, must not hold the user. More than runner_grace_ms: then a
+ * process that we have started is still ended by us, with all that it has started.
+ */
+#define GRACE_SECONDS 3
 
 struct ew__interrupt {
     ew_request *request;

@@ -36,8 +36,7 @@ static void on_closed(ew__stream *stream, ew_err why) {
     ew__out_done(&companion->out);
     if (companion->state != EW__COMPANION_ENDED) /* nobody told us how */
         note_end(companion);
-    if (companion->closing)
-        companion->closed(companion);
+    companion->closed(companion);
 }
 
 static const ew__stream_events events = {
@@ -62,12 +61,13 @@ static void on_started(ew__stream *stream, ew_err err, const char *detail) {
         ew__stream_start(stream, companion->loop, &events, &companion->out);
         if (companion->closing)
             ew__stream_close(stream, EW_OK);
+        else if (companion->started)
+            companion->started(companion);
         return;
     }
     (void)snprintf(companion->line, sizeof companion->line, "%.250s", detail);
     note_end(companion);
-    if (companion->closing)
-        companion->closed(companion);
+    companion->closed(companion);
 }
 
 void ew__companion_init(ew__companion *companion, ew__loop *loop, const ew__where *where) {

@@ -1,6 +1,6 @@
 /*
- * endpoint/companion.h: a program that is started beside a listener and will dial it. Loop thread only. May include:
- * base, io.
+ * endpoint/companion.h: a program of ours that is reached by another way than its standard input and output: it is
+ * started beside a listener and will dial it, or it listens and is dialled. Loop thread only. May include: base, io.
  */
 #ifndef EW_ENDPOINT_COMPANION_H
 #define EW_ENDPOINT_COMPANION_H
@@ -23,18 +23,20 @@ struct ew__companion {
     ew__dial *dial;
     ew__stream stream; /* its standard input: nothing is ever sent */
     ew__out out;
-    uint8_t state;                            /* ew__companion_state */
-    bool open;                                /* the stream is */
-    bool ran;                                 /* it could be started */
-    bool closing;                             /* it is to end */
-    char line[256];                           /* once it has ended: "node ended with code 1", for people */
-    void (*ended)(ew__companion *companion);  /* by itself, or it could not be started */
-    void (*closed)(ew__companion *companion); /* after ew__companion_close */
+    uint8_t state;                             /* ew__companion_state */
+    bool open;                                 /* the stream is */
+    bool ran;                                  /* it could be started */
+    bool closing;                              /* it is to end */
+    char line[256];                            /* once it has ended: "node ended with code 1", for people */
+    void (*started)(ew__companion *companion); /* it runs; may be NULL */
+    void (*ended)(ew__companion *companion);   /* by itself, or it could not be started */
+    void (*closed)(ew__companion *companion);  /* last: nothing is left of it, nor of what it has started */
 };
 
-/* where: argv and vars. */
+/* where: argv, vars, farewell_ms, grace_ms. To be started again it is initialised again, after closed. */
 void ew__companion_init(ew__companion *companion, ew__loop *loop, const ew__where *where);
-void ew__companion_start(ew__companion *companion); /* once; ended may follow, not from inside this call */
+/* Once. ended and closed may follow, not from inside this call, unless its state is ended already then. */
+void ew__companion_start(ew__companion *companion);
 /* Ends it if it runs. True: closed will follow; false: there is nothing to wait for. */
 bool ew__companion_close(ew__companion *companion);
 

@@ -3,6 +3,7 @@
  * sent to addresses that only we can reach: what is not plainly this machine is refused, in whatever spelling.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "endpoint/authority.h"
 #include "endpoint/exporter.h"
 
 static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
@@ -12,18 +13,6 @@ static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
 }
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-static bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-
-static bool host_ok(ew_str host, bool v6) {
-    for (size_t i = 0; i < host.len; i++) {
-        char c = host.ptr[i];
-        bool name = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-' || c == '.' || c == '_';
-        if (v6 ? !(is_hex(c) || c == ':' || c == '.') : !name)
-            return false;
-    }
-    return host.len > 0;
-}
 
 static bool base_ok(ew_str base) {
     for (size_t i = 0; i < base.len; i++) {
@@ -67,15 +56,6 @@ static bool is_here(ew_str host, bool v6) {
     return ew__str_is_nocase(host, EW_STR("localhost")) || is_loopback_v4(host);
 }
 
-static bool read_port(ew_str text, uint16_t *ret) {
-    uint64_t number = 0;
-    if (text.len < 2 || text.len > 6 || text.ptr[0] != ':' ||
-        !ew__u64_parse(ew__str(text.ptr + 1, text.len - 1), &number) || number == 0 || number > 65535)
-        return false;
-    *ret = (uint16_t)number;
-    return true;
-}
-
 #define FORM "a telemetry server looks like http://HOST:PORT"
 
 static bool has_scheme(ew_str *url, ew_str scheme) {
@@ -96,20 +76,17 @@ ew_err ew__aim_parse(ew_str url, bool pushed, ew__aim *ret, const char **ret_pro
     ew_str authority = ew__str(url.ptr, n), base = ew__str(url.ptr + n, url.len - n);
     while (base.len > 0 && base.ptr[base.len - 1] == '/')
         base.len--;
-    ret->v6 = n > 0 && authority.ptr[0] == '[';
-    const char *end = n == 0 ? NULL : memchr(authority.ptr, ret->v6 ? ']' : ':', n);
-    if (!end)
+    ew__authority parts;
+    if (ew__authority_parse(authority, &parts) != EW__AUTHORITY_OK || parts.port == 0 ||
+        parts.host.len >= sizeof ret->host)
         return fail(EW_EINVAL, FORM, ret_problem);
-    size_t skip = ret->v6 ? 1 : 0, host_end = (size_t)(end - authority.ptr);
-    ew_str host = ew__str(authority.ptr + skip, host_end - skip);
-    ew_str port = ew__str(end + skip, n - host_end - skip);
-    if (!host_ok(host, ret->v6) || host.len >= sizeof ret->host || !read_port(port, &ret->port))
-        return fail(EW_EINVAL, FORM, ret_problem);
+    ret->v6 = parts.v6;
+    ret->port = parts.port;
     if (!base_ok(base) || base.len >= sizeof ret->base)
         return fail(EW_EINVAL, "the path of the telemetry server is no path", ret_problem);
-    if (pushed && !is_here(host, ret->v6))
+    if (pushed && !is_here(parts.host, ret->v6))
         return fail(EW_EACCESS, "a peer may name a telemetry server on this machine only", ret_problem);
-    memcpy(ret->host, host.ptr, host.len);
+    memcpy(ret->host, parts.host.ptr, parts.host.len);
     if (base.len)
         memcpy(ret->base, base.ptr, base.len);
     ret->loopback_only = pushed;

@@ -25,6 +25,13 @@ void *ew__scratch_get(ew__scratches *scratches, const ew_env *env, const ew__wir
     return NULL;
 }
 
+void *ew__scratch_find(const ew__scratches *scratches, const ew__wire *wire) {
+    for (size_t i = 0; i < sizeof scratches->wire / sizeof *scratches->wire; i++)
+        if (scratches->wire[i] == wire)
+            return scratches->memory[i];
+    return NULL;
+}
+
 void ew__scratches_done(ew__scratches *scratches, const ew_env *env) {
     for (size_t i = 0; i < sizeof scratches->wire / sizeof *scratches->wire; i++) {
         const ew__wire *wire = scratches->wire[i];
@@ -55,6 +62,13 @@ static const char *conn_greet(ew__conn *conn, const ew__self *who) {
     return link->owner->greet ? link->owner->greet(link, who) : NULL;
 }
 
+static ew_err conn_aside(ew__conn *conn, const void *bytes, size_t n) {
+    ew__link *link = link_of_conn(conn);
+    return link->owner->aside ? link->owner->aside(link, bytes, n) : EW_EBUSY;
+}
+
+static void conn_acknowledge(ew__conn *conn) { ew__stream_acknowledge(&link_of_conn(conn)->stream); }
+
 static void conn_become(ew__conn *conn, const ew__wire *wire, ew__role role, const uint8_t *rest, size_t n);
 
 static const ew__conn_ops conn_ops = {.send = conn_send,
@@ -64,7 +78,9 @@ static const ew__conn_ops conn_ops = {.send = conn_send,
                                       .abort = conn_abort,
                                       .ready = conn_ready,
                                       .greet = conn_greet,
-                                      .become = conn_become};
+                                      .become = conn_become,
+                                      .aside = conn_aside,
+                                      .acknowledge = conn_acknowledge};
 
 /* ---- which wire ---- */
 
@@ -84,7 +100,7 @@ static ew_err attach(ew__link *link, const ew__wire *wire, ew__role role) {
         return err;
     }
     link->peer = peer;
-    if (wire->caps & EW__CAN_DUPLEX)
+    if (wire->caps & EW__CAN_MANY)
         ew__stream_keepalive(&link->stream, true); /* a session may be silent for long: is the peer still there? */
     return EW_OK;
 }

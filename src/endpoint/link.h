@@ -26,14 +26,16 @@ typedef struct ew__scratches {
     void *memory[8];
 } ew__scratches;
 void *ew__scratch_get(ew__scratches *scratches, const ew_env *env, const ew__wire *wire); /* NULL: no memory */
+void *ew__scratch_find(const ew__scratches *scratches, const ew__wire *wire); /* NULL: nobody has needed it yet */
 void ew__scratches_done(ew__scratches *scratches, const ew_env *env);
 
 typedef struct ew__link ew__link;
 
 typedef struct ew__link_owner {
-    void (*eof)(ew__link *link);                               /* the other side says no more; may be NULL */
-    void (*ready)(ew__link *link);                             /* calling: it can take another call; may be NULL */
-    const char *(*greet)(ew__link *link, const ew__self *who); /* as ew__conn_ops.greet; may be NULL */
+    void (*eof)(ew__link *link);                                  /* the other side says no more; may be NULL */
+    void (*ready)(ew__link *link);                                /* calling: it can take another call; may be NULL */
+    const char *(*greet)(ew__link *link, const ew__self *who);    /* as ew__conn_ops.greet; may be NULL */
+    ew_err (*aside)(ew__link *link, const void *bytes, size_t n); /* as ew__conn_ops.aside; NULL: EW_EBUSY */
     void (*closed)(ew__link *link, ew_err why); /* the owner takes it out of its list; the memory is freed after that */
 } ew__link_owner;
 

@@ -27,6 +27,7 @@ static void enqueue(ew__pool *pool, struct ew__pool_wait *wait) {
         pool->first = wait;
     pool->last = wait;
     pool->n_waiting++;
+    wait->number = ++pool->n_calls;
 }
 
 ew_call *ew__pool_dequeue(struct ew__pool_wait *wait) {
@@ -56,7 +57,7 @@ void ew__pool_fail_waiting(ew__pool *pool, ew_origin origin, ew_status status, e
 static void serve_queue(ew__pool *pool);
 
 void ew__pool_check_closed(ew__pool *pool) {
-    if (!pool->closing || pool->links || !pool->kind->is_closed(pool) || !pool->on_closed)
+    if (!pool->closing || pool->links || pool->asides.n > 0 || !pool->kind->is_closed(pool) || !pool->on_closed)
         return;
     void (*on_closed)(ew__pool * pool) = pool->on_closed;
     pool->on_closed = NULL;
@@ -64,8 +65,8 @@ void ew__pool_check_closed(ew__pool *pool) {
     on_closed(pool);
 }
 
-/* Connections that carry many calls, in both directions: one is enough, and it stays until the client goes. */
-static bool is_session(const ew__pool *pool) { return (pool->wire->caps & EW__CAN_DUPLEX) != 0; }
+/* Connections that carry many calls: one is enough for them, and it stays until the client goes. */
+static bool is_session(const ew__pool *pool) { return (pool->wire->caps & EW__CAN_MANY) != 0; }
 
 static void on_idle(ew__timer *timer, uint64_t now) {
     ew__pool *pool = ew__container_of(timer, ew__pool, idle);
@@ -101,7 +102,12 @@ static void on_link_closed(ew__link *link, ew_err why) {
     ew__pool_check_closed(pool);
 }
 
-static const ew__link_owner owner = {.ready = on_link_ready, .closed = on_link_closed};
+static ew_err on_link_aside(ew__link *link, const void *bytes, size_t n) {
+    ew__pool *pool = link->owner_ud;
+    return pool->closing ? EW_EBUSY : ew__aside_send(&pool->asides, &pool->where, bytes, n);
+}
+
+static const ew__link_owner owner = {.ready = on_link_ready, .aside = on_link_aside, .closed = on_link_closed};
 
 static void adopt(ew__pool *pool, ew__link *link) {
     EW__LIST_ADD(pool->links, link);
@@ -172,10 +178,14 @@ static ew__link *free_link(const ew__pool *pool) {
     return NULL;
 }
 
+static uint64_t calls_per_link(const ew__wire *wire, const ew_limits *limits) {
+    return wire->most ? wire->most(limits) : limits->calls_per_connection;
+}
+
 static bool wants_dial(const ew__pool *pool) {
     const ew_limits *limits = pool->loop->home.limits;
     uint64_t most = pool->where.kind == EW__WHERE_CHILD ? 1 : limits->client_connections;
-    uint64_t per_link = is_session(pool) ? limits->calls_per_connection : 1;
+    uint64_t per_link = is_session(pool) ? calls_per_link(pool->wire, limits) : 1;
     return pool->n_waiting > pool->n_dialling * per_link && pool->n_links + pool->n_dialling < most;
 }
 
@@ -256,6 +266,8 @@ void ew__pool_open(ew__pool *pool, ew_call *call) {
 
 /* ---- life ---- */
 
+static void on_asides_gone(ew__asides *asides) { ew__pool_check_closed(ew__container_of(asides, ew__pool, asides)); }
+
 void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const ew__where *where) {
     memset(pool, 0, sizeof *pool);
     pool->kind = &dialled;
@@ -263,6 +275,7 @@ void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const e
     pool->wire = wire;
     pool->site = *site;
     pool->where = *where;
+    ew__asides_init(&pool->asides, loop, on_asides_gone);
 }
 
 void ew__pool_close(ew__pool *pool, void (*on_closed)(ew__pool *pool)) {
@@ -270,6 +283,7 @@ void ew__pool_close(ew__pool *pool, void (*on_closed)(ew__pool *pool)) {
     pool->on_closed = on_closed;
     ew__pool_fail_waiting(pool, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the client is closed"));
     pool->kind->close(pool);
+    ew__asides_close(&pool->asides);
     for (ew__link *link = pool->links, *next; link; link = next) {
         next = link->next;
         ew__link_close(link, EW_OK);

@@ -1,11 +1,13 @@
 /*
  * endpoint/pool.h: the connections of a client to its target, and the calls that wait for one. Loop thread only.
  *
- * Most targets are dialled (pool.c). For some we listen, and peers that offer actions dial us (pool_listen.c).
+ * Most targets are dialled (pool.c). For some we listen, and peers that offer actions dial us (pool_listen.c). Some are
+ * processes of ours, which are started, watched, dialled and started again (pool_manage.c).
  */
 #ifndef EW_ENDPOINT_POOL_H
 #define EW_ENDPOINT_POOL_H
 
+#include "endpoint/aside.h"
 #include "endpoint/link.h"
 
 typedef struct ew__pool ew__pool;
@@ -20,6 +22,7 @@ struct ew__pool {
     struct ew__pool_wait *first, *last; /* calls that wait, in order */
     struct ew__pool_wait *cursor;       /* of a walk over them: stays right when one leaves */
     uint32_t n_waiting;
+    uint64_t n_calls; /* that ever waited */
     uint32_t n_dialling;
     uint32_t n_links;
     struct ew__pool_dial *dials;
@@ -27,6 +30,8 @@ struct ew__pool {
     ew__traffic traffic;
     ew__timer idle;                 /* closes connections that nobody uses */
     struct ew__pool_listen *listen; /* what a pool has that listens */
+    struct ew__pool_manage *manage; /* what a pool has that manages processes */
+    ew__asides asides;
     bool closing;
     void (*on_closed)(ew__pool *pool);
     void *ud;
@@ -41,6 +46,14 @@ void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const e
  * ew__pool_init. Errors as ew__address_probe; EW_ENOMEM. ew__pool_close must follow in any case.
  */
 ew_err ew__pool_listen(ew__pool *pool, ew__address *address, const ew__wire *door);
+/*
+ * The pool's peers are n processes of ours (1 or more): its where names the program (argv), and host and port where the
+ * first of them is to listen, the next one port higher; port 0: on free ports. They are told so by --tcp-socket
+ * HOST:PORT behind their arguments and by RRQ_RUNNER_TCP_SOCKET. All are started with the first call, again when they
+ * have ended and a call comes, and end with the pool. After ew__pool_init. EW_OK; EW_EINVAL: no numeric host (or
+ * localhost), or not so many ports; EW_ENOMEM. ew__pool_close must follow in any case.
+ */
+ew_err ew__pool_manage(ew__pool *pool, unsigned n);
 /* How many runtimes are connected to a pool that listens. Any thread. */
 uint32_t ew__pool_runtimes(const ew__pool *pool);
 /* Opens a call that was made with ew__call_new: it ends exactly once, whatever happens to the connections. */

@@ -1,6 +1,6 @@
 /*
- * endpoint/pool_kind.h: what pool.c (the queue, and targets that are dialled) and pool_listen.c (targets that are
- * listened for) know of each other.
+ * endpoint/pool_kind.h: what pool.c (the queue, and targets that are dialled), pool_listen.c (targets that are listened
+ * for) and pool_manage.c with runner.c (processes of ours) know of each other.
  */
 #ifndef EW_ENDPOINT_POOL_KIND_H
 #define EW_ENDPOINT_POOL_KIND_H
@@ -13,10 +13,14 @@ struct ew__pool_wait {
     ew_call *call;
     ew__pool *pool;
     uint64_t since;
+    uint64_t number; /* 1, 2, ... in the order in which they came to wait */
 };
 
 typedef struct ew__pool_kind {
-    /* Gives calls that wait to connections. fresh: one was added at the end of the queue, nothing else is new. */
+    /*
+     * Gives calls that wait to connections. fresh: one was added at the end of the queue, nothing else is new. NULL: a
+     * connection or a process has changed.
+     */
     void (*serve)(ew__pool *pool, struct ew__pool_wait *fresh);
     void (*close)(ew__pool *pool);           /* everything but the links; ew__pool_check_closed when that is done */
     bool (*is_closed)(const ew__pool *pool); /* it is */

@@ -4,6 +4,7 @@
  */
 #include "io/address.h"
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 
 void ew__address_write_text(ew__address *address) {
@@ -24,6 +25,27 @@ bool ew__is_loopback(const struct sockaddr *address) {
     }
     return address->sa_family == AF_INET &&
            ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
+}
+
+static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
+    if (a->ss_family != b->ss_family)
+        return false;
+    if (a->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *x = (const void *)a, *y = (const void *)b;
+        return x->sin6_port == y->sin6_port && memcmp(&x->sin6_addr, &y->sin6_addr, sizeof x->sin6_addr) == 0;
+    }
+    const struct sockaddr_in *x = (const void *)a, *y = (const void *)b;
+    return x->sin_port == y->sin_port && x->sin_addr.s_addr == y->sin_addr.s_addr;
+}
+
+bool ew__is_itself(int fd) {
+    struct sockaddr_storage here, there;
+    socklen_t n_here = sizeof here, n_there = sizeof there;
+    memset(&here, 0, sizeof here);
+    memset(&there, 0, sizeof there);
+    return getsockname(fd, (struct sockaddr *)&here, &n_here) == 0 &&
+           getpeername(fd, (struct sockaddr *)&there, &n_there) == 0 &&
+           (here.ss_family == AF_INET || here.ss_family == AF_INET6) && same_address(&here, &there);
 }
 
 static ew_err parse_unix(const char *path, ew__address *ret) {

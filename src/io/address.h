@@ -10,6 +10,12 @@ void ew__address_write_text(ew__address *address); /* TCP: after its port has ch
 
 bool ew__is_loopback(const struct sockaddr *address); /* 127.0.0.0/8 or ::1 */
 
+/*
+ * Whether both ends of a TCP connection are one and the same. That happens when nobody listens on a port from which the
+ * kernel also takes those of outgoing connections: dialled often enough, a socket meets itself, and keeps the port.
+ */
+bool ew__is_itself(int fd);
+
 /* What errno is in our words. */
 ew_err ew__err_from_errno(void);
 

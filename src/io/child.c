@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #define EOF_MS 500   /* from eof to SIGTERM */
-#define TERM_MS 2000 /* from SIGTERM to SIGKILL */
+#define TERM_MS 2000 /* from SIGTERM to SIGKILL, where nobody says */
 #define KILL_MS 5000 /* from SIGKILL to giving up: it hangs in the kernel */
-#define LOOK_MS 50   /* how often we look where nobody tells us */
+#define SETTLE_MS                                                                                                      \
+    250            /* for those of a group who were killed to go; a zombie that nobody reaps looks like one of them */
+#define LOOK_MS 50 /* how often we look where nobody tells us */
 
 typedef enum stage { RUNS, SHUT, TERMED, KILLED } stage;
 
@@ -45,10 +47,11 @@ struct ew__child {
     int error;  /* why it could not be started */
     stage stage;
     bool companion;
-    uint16_t eof_ms; /* from eof to SIGTERM */
-    bool ended;      /* reaped, or given up */
-    bool alone;      /* nobody is left in its group */
-    bool released;   /* the stream, if it ever had one, is closed */
+    uint16_t eof_ms;  /* from eof to SIGTERM */
+    uint16_t term_ms; /* from SIGTERM to SIGKILL */
+    bool ended;       /* reaped, or given up */
+    bool alone;       /* nobody is left in its group */
+    bool released;    /* the stream, if it ever had one, is closed */
 };
 
 static ew__child *child_of(const ew__stream *stream) { return ew__container_of(stream->beside, ew__child, beside); }
@@ -140,14 +143,16 @@ static void look_for_end(ew__child *child) {
         signal_group(child, child->stage == KILLED ? SIGKILL : SIGTERM);
     bool known = !failed && waitpid(child->pid, &status, WNOHANG) == child->pid;
     child->ended = true;
-    child->alone = !known || child->stage == KILLED;
+    child->alone = !known;
     watch_stop(&child->end);
     ew__child_errors_drain(&child->lines, child->errors.fd);
     if (child->error == 0)
         tell_end(child, known, status);
-    if (child->stage < TERMED) {
+    if (child->stage == KILLED) {
+        child->step_at = now_of(child) + EW__MS(SETTLE_MS);
+    } else if (child->stage < TERMED) {
         child->stage = TERMED;
-        child->step_at = now_of(child) + EW__MS(TERM_MS);
+        child->step_at = now_of(child) + EW__MS(child->term_ms);
     }
 }
 
@@ -163,14 +168,13 @@ static void next_stage(ew__child *child) {
     case SHUT:
         signal_group(child, SIGTERM);
         child->stage = TERMED;
-        child->step_at = now_of(child) + EW__MS(TERM_MS);
+        child->step_at = now_of(child) + EW__MS(child->term_ms);
         break;
     case TERMED:
         if (!child->alone)
             signal_group(child, SIGKILL);
         child->stage = KILLED;
-        child->alone = child->ended;
-        child->step_at = child->ended ? EW__NEVER : now_of(child) + EW__MS(KILL_MS);
+        child->step_at = now_of(child) + EW__MS(child->ended ? SETTLE_MS : KILL_MS);
         break;
     case KILLED:
         if (!child->ended)
@@ -342,6 +346,7 @@ int ew__child_start(ew__loop *loop, ew__stream *stream, const ew__where *where, 
     child->argv = where->argv;
     child->companion = where->companion;
     child->eof_ms = where->companion ? where->farewell_ms : EOF_MS;
+    child->term_ms = where->grace_ms ? where->grace_ms : TERM_MS;
     child->on_end = where->ended;
     child->on_end_ud = where->ended_ud;
     child->started = started;

@@ -6,7 +6,8 @@
  * group and dies with the thread that started it. What it writes to 2 is logged line by line, lines cut at 1 KiB, at
  * most EW__CHILD_LINES a second, the rest counted.
  *
- * Its end: when the stream is closed or finished it sees eof; 500 ms later its group gets SIGTERM, 2 s later SIGKILL.
+ * Its end: when the stream is closed or finished it sees eof; 500 ms later its group gets SIGTERM, 2 s later (or after
+ * grace_ms) SIGKILL.
  * The stream's closed comes when it has been reaped. When it ends by itself, what it wrote is still read to the end,
  * and what is left of its group gets the same two signals.
  *

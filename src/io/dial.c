@@ -67,8 +67,15 @@ static void close_attempt(ew__dial *dial) {
         uv_close(handle, on_attempt_closed);
 }
 
+static bool met_itself(const ew__dial *dial) {
+    uv_os_fd_t fd = -1;
+    return dial->stream->kind == EW__STREAM_TCP && uv_fileno(&dial->stream->handle.any, &fd) == 0 && ew__is_itself(fd);
+}
+
 static void on_connect(uv_connect_t *request, int status) {
     ew__dial *dial = request->data;
+    if (status == 0 && met_itself(dial))
+        status = UV_ECONNREFUSED;
     if (status == UV_ECANCELED)
         return; /* the handle is being closed: on_attempt_closed goes on */
     if (status == 0 && dial->verdict == EW_OK) {

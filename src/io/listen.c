@@ -72,6 +72,19 @@ static void learn_port(int fd, ew__address *address) {
     ew__address_write_text(address);
 }
 
+ew_err ew__address_pick(ew__address *address) {
+    int fd = -1;
+    if (address->kind != EW__ADDR_TCP)
+        return EW_EINVAL;
+    set_port(address, 0);
+    ew_err err = bound_socket(address, false, &fd);
+    if (err != EW_OK)
+        return err;
+    learn_port(fd, address);
+    close(fd);
+    return EW_OK;
+}
+
 static ew_err tcp_acquire(ew__address *address, int *ret_fd) {
     ew_err err = bound_socket(address, true, ret_fd);
     if (err == EW_OK)

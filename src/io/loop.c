@@ -10,6 +10,7 @@
  * each of them has had its turn.
  */
 #define TIMERS_PER_TURN 64
+#define BUSY_READS 4 /* in one turn: more than that is many */
 
 /* ---- the home's table ---- */
 
@@ -106,6 +107,8 @@ static void arm_timer(ew__loop *loop, uint64_t next) {
 static void before_wait(uv_prepare_t *prepare) {
     ew__loop *loop = prepare->data;
     loop->turn++;
+    loop->busy = loop->n_read > BUSY_READS;
+    loop->n_read = 0;
     flush_dirty(loop);
     arm_timer(loop, ew__timers_next(&loop->home.timers));
 }

@@ -34,6 +34,8 @@ struct ew__loop {
     ew__stream *dirty;  /* streams with something to send */
     char *read_buffer;  /* one for all streams: what is read is taken or copied at once */
     uint32_t turn;      /* counted from 1 */
+    uint32_t n_read;    /* reads of this turn */
+    bool busy;          /* the last turn read from many streams */
     unsigned n_handles; /* of ours, still to be closed */
     void (*on_closed)(ew__loop *loop, void *ud);
     void *on_closed_ud;

@@ -325,14 +325,15 @@ void ew__stream_hurry(ew__stream *stream) {
 
 /*
  * What is queued in a turn leaves at its end; but a good part of it leaves early, so that the other side works on it
- * while we go on: two that answer each other in long rows would else take turns in sleeping.
+ * while we go on: two that answer each other in long rows would else take turns in sleeping. Where many streams are
+ * busy nobody sleeps, and a write more is only a write more.
  */
 void ew__stream_send(ew__stream *stream) {
     if (stream->out->bytes >= stream->loop->home.limits->out_high_bytes)
         stream->was_full = true;
     if (stream->closing || stream->writing)
         return;
-    if (stream->out->bytes >= EARLY_BYTES && !stream->was_full) {
+    if (stream->out->bytes >= EARLY_BYTES && !stream->was_full && !stream->loop->busy) {
         ew__stream_flush(stream);
         return;
     }
@@ -388,6 +389,7 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
         ew__stream_close(stream, ew__err_from_uv((int)n));
     } else if (!stream->finishing) {
         stream->bytes_in += (uint64_t)n;
+        stream->loop->n_read++;
         stream->events->data(stream, (const uint8_t *)buf->base, (size_t)n);
         ew__loop_run_own(stream->loop);
         /* Answers that are ready leave now: waiting for the end of the turn would only add latency. */
@@ -435,4 +437,10 @@ void ew__stream_keepalive(ew__stream *stream, bool on) {
     (void)setsockopt(stream->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     (void)setsockopt(stream->fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
     (void)setsockopt(stream->fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+void ew__stream_acknowledge(ew__stream *stream) {
+    int on = 1;
+    if (stream->kind == EW__STREAM_TCP && !stream->closing)
+        (void)setsockopt(stream->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
 }

@@ -83,6 +83,11 @@ void ew__stream_close(ew__stream *stream, ew_err why); /* now; closed follows */
  * other streams.
  */
 void ew__stream_keepalive(ew__stream *stream, bool on);
+/*
+ * TCP: acknowledges what has come at once, for a peer that holds small writes back until then. The kernel forgets it
+ * soon: it is said after each read. Nothing on other streams.
+ */
+void ew__stream_acknowledge(ew__stream *stream);
 /* For `beside`: all is done, the owner may have its memory back. */
 void ew__stream_gone(ew__stream *stream);
 
@@ -120,6 +125,11 @@ ew_err ew__address_parse(const char *text, ew__address *ret);
  * Port 0 is always free; so is a socket file that nobody listens on.
  */
 ew_err ew__address_probe(const ew__address *address);
+/*
+ * TCP: fills in a port that is free now, whatever it was before. Nobody holds it for us: whoever is to listen there
+ * should be quick. Errors as ew__address_probe.
+ */
+ew_err ew__address_pick(ew__address *address);
 
 /* ---- listening ---- */
 
@@ -174,6 +184,7 @@ typedef struct ew__where {
     const char *const *vars; /* child: "VAR=VALUE" beside what it inherits, NULL-ended; may be NULL */
     bool companion;          /* child: it is not the peer, but will dial us (child.h) */
     uint16_t farewell_ms;    /* companion: how long it may go on when it is no longer needed */
+    uint16_t grace_ms;       /* child: from SIGTERM to SIGKILL; 0: 2 s */
     ew__child_ended ended;   /* child; may be NULL */
     void *ended_ud;
 } ew__where;

@@ -122,14 +122,17 @@ static ew_str whole(ew_str text, bool *truncated) {
     return ew__str(NULL, 0);
 }
 
+/* A job that RRQ has given us, not one that we give to a runner. */
+static bool is_job(const ew_call *call) { return call->action && call->wire && strcmp(call->wire, "rrq") == 0; }
+
 /* end NULL: it starts. false: no room. */
 static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t duration_ns) {
-    bool truncated = false;
+    bool truncated = false, rrq = is_job(call);
     ew_str parts[EW__SPAN_PARTS] = {
         [EW__SPAN_KEY] = call->key,
         [EW__SPAN_PATH] = call->trace_path,
         [EW__SPAN_LABELS] = whole(call->labels, &truncated),
-        [EW__SPAN_CONTEXT] = end ? whole(call->context, &truncated) : ew__str(NULL, 0),
+        [EW__SPAN_CONTEXT] = end || rrq ? whole(call->context, &truncated) : ew__str(NULL, 0),
         [EW__SPAN_INPUT] = cut(call->input, &truncated),
     };
     if (end)
@@ -153,6 +156,9 @@ static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t d
     span->status = (uint8_t)(end ? end->status : EW_STATUS_OK);
     span->outgoing = call->action == NULL;
     span->truncated = truncated;
+    span->rrq = rrq;
+    span->retry_after_ms = end && end->status != EW_STATUS_OK ? end->fault.retry_after_ms : 0;
+    span->retry = span->retry_after_ms || (end && end->status != EW_STATUS_OK && end->fault.retryable);
     add(spans, span);
     return true;
 }

@@ -7,7 +7,7 @@
 #include "json/text.h"
 #include "observe/spans_record.h"
 
-static ew_str part(const ew__span *span, ew__span_part which) {
+ew_str ew__span_text(const ew__span *span, ew__span_part which) {
     const char *at = span->bytes;
     for (int i = 0; i < (int)which; i++)
         at += span->len[i];
@@ -17,8 +17,7 @@ static ew_str part(const ew__span *span, ew__span_part which) {
 static ew_str id(const char *text, size_t n) { return ew__str(text, n); }
 #define ID(member) id(member, sizeof(member))
 
-/* Milliseconds with a fraction. */
-static void write_time(ew__buf *out, uint64_t us) {
+void ew__span_write_ms(ew__buf *out, uint64_t us) {
     ew__buf_u64(out, us / 1000);
     unsigned rest = (unsigned)(us % 1000);
     const char fraction[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
@@ -26,14 +25,15 @@ static void write_time(ew__buf *out, uint64_t us) {
         ew__buf_add(out, fraction, sizeof fraction);
 }
 
+/* As those who started the call would call it: Genkit by the action, RRQ by what it is to them. */
 static void write_name(ew__buf *out, const ew__span *span) {
-    ew_str type, name;
-    ew__key_split(part(span, EW__SPAN_KEY), &type, &name);
+    ew_str type, name = EW_STR("rrq.runner");
+    if (!span->rrq)
+        ew__key_split(ew__span_text(span, EW__SPAN_KEY), &type, &name);
     (void)ew__json_write_str(out, name, false);
 }
 
-/* ,"name":"text" */
-static void write_attribute(ew__buf *out, const char *name, ew_str text) {
+void ew__span_write_text(ew__buf *out, const char *name, ew_str text) {
     ew__buf_cstr(out, ",\"");
     ew__buf_cstr(out, name);
     ew__buf_cstr(out, "\":");
@@ -82,7 +82,7 @@ static void write_context(ew__buf *out, ew_str context) {
     ew__buf_init(&text, out->env, out->max);
     redact(&text, context);
     if (text.err == EW_OK)
-        write_attribute(out, "genkit:metadata:context", ew__buf_view(&text));
+        ew__span_write_text(out, "genkit:metadata:context", ew__buf_view(&text));
     else if (out->err == EW_OK)
         out->err = text.err;
     ew__buf_done(&text);
@@ -91,47 +91,50 @@ static void write_context(ew__buf *out, ew_str context) {
 static void write_path(ew__buf *out, const ew__span *span) {
     ew__buf path;
     ew__buf_init(&path, out->env, out->max);
-    (void)ew__trace_path(&path, part(span, EW__SPAN_PATH), part(span, EW__SPAN_KEY), true);
+    (void)ew__trace_path(&path, ew__span_text(span, EW__SPAN_PATH), ew__span_text(span, EW__SPAN_KEY), true);
     if (path.err == EW_OK)
-        write_attribute(out, "genkit:path", ew__buf_view(&path));
+        ew__span_write_text(out, "genkit:path", ew__buf_view(&path));
     else if (out->err == EW_OK)
         out->err = path.err;
     ew__buf_done(&path);
 }
 
 static void write_attributes(ew__buf *out, const ew__span *span) {
-    ew_str key = part(span, EW__SPAN_KEY), type, name;
+    ew_str key = ew__span_text(span, EW__SPAN_KEY), type, name;
     bool ok = span->status == EW_STATUS_OK;
     ew__key_split(key, &type, &name);
     ew__buf_cstr(out, "{\"genkit:type\":\"action\"");
     if (type.len) {
-        write_attribute(out, "genkit:metadata:subtype", type);
-        write_attribute(out, "genkit:key", key);
+        ew__span_write_text(out, "genkit:metadata:subtype", type);
+        ew__span_write_text(out, "genkit:key", key);
     }
-    write_labels(out, part(span, EW__SPAN_LABELS));
-    write_attribute(out, "genkit:name", name);
+    write_labels(out, ew__span_text(span, EW__SPAN_LABELS));
+    ew__span_write_text(out, "genkit:name", name);
     if (!span->trace.has_parent)
         ew__buf_cstr(out, ",\"genkit:isRoot\":true");
     write_path(out, span);
-    write_context(out, part(span, EW__SPAN_CONTEXT));
+    if (span->end_us) /* an RRQ runner's start has it, too, for what is read from it */
+        write_context(out, ew__span_text(span, EW__SPAN_CONTEXT));
     if (span->len[EW__SPAN_INPUT])
-        write_attribute(out, "genkit:input", part(span, EW__SPAN_INPUT));
+        ew__span_write_text(out, "genkit:input", ew__span_text(span, EW__SPAN_INPUT));
     if (span->end_us && ok)
-        write_attribute(out, "genkit:output", part(span, EW__SPAN_OUTPUT));
+        ew__span_write_text(out, "genkit:output", ew__span_text(span, EW__SPAN_OUTPUT));
     if (span->end_us)
-        write_attribute(out, "genkit:state", ok ? EW_STR("success") : EW_STR("error"));
+        ew__span_write_text(out, "genkit:state", ok ? EW_STR("success") : EW_STR("error"));
     if (!ok)
         ew__buf_cstr(out, ",\"genkit:isFailureSource\":true");
+    if (span->rrq)
+        ew__span_write_rrq(out, span);
     ew__buf_char(out, '}');
 }
 
 static void write_event(ew__buf *out, const ew__span *span) {
-    ew_str message = part(span, EW__SPAN_OUTPUT);
+    ew_str message = ew__span_text(span, EW__SPAN_OUTPUT);
     const char *type = ew_status_name((ew_status)span->status);
     ew__buf_cstr(out, "{\"time\":");
-    write_time(out, span->end_us);
+    ew__span_write_ms(out, span->end_us);
     (void)ew__buf_printf(out, ",\"annotation\":{\"attributes\":{\"exception.type\":\"%s\"", type);
-    write_attribute(out, "exception.message", message);
+    ew__span_write_text(out, "exception.message", message);
     (void)ew__buf_printf(out, ",\"exception.stacktrace\":\"%s: ", type);
     size_t quote = out->len; /* the message goes on in the string that is open */
     (void)ew__json_write_str(out, message, false);
@@ -144,7 +147,7 @@ static void write_outcome(ew__buf *out, const ew__span *span) {
     bool ok = span->status == EW_STATUS_OK;
     ew__buf_cstr(out, ok ? ",\"status\":{\"code\":0" : ",\"status\":{\"code\":2");
     if (!ok)
-        write_attribute(out, "message", part(span, EW__SPAN_OUTPUT));
+        ew__span_write_text(out, "message", ew__span_text(span, EW__SPAN_OUTPUT));
     ew__buf_cstr(out, "},\"timeEvents\":{\"timeEvent\":[");
     if (!ok)
         write_event(out, span);
@@ -157,15 +160,16 @@ static void write_span(ew__buf *out, const ew__span *span) {
     ew__buf_cstr(out, "\",\"traceId\":\"");
     ew__buf_str(out, ID(span->trace.trace_id));
     ew__buf_cstr(out, "\",\"startTime\":");
-    write_time(out, span->start_us);
+    ew__span_write_ms(out, span->start_us);
     ew__buf_cstr(out, ",\"endTime\":");
-    write_time(out, span->end_us);
+    ew__span_write_ms(out, span->end_us);
     ew__buf_cstr(out, ",\"attributes\":");
     write_attributes(out, span);
     ew__buf_cstr(out, ",\"displayName\":");
     write_name(out, span);
-    ew__buf_cstr(out,
-                 span->outgoing ? ",\"links\":[],\"spanKind\":\"CLIENT\"" : ",\"links\":[],\"spanKind\":\"INTERNAL\"");
+    ew__buf_cstr(out, span->outgoing ? ",\"links\":[],\"spanKind\":\"CLIENT\""
+                      : span->rrq    ? ",\"links\":[],\"spanKind\":\"CONSUMER\""
+                                     : ",\"links\":[],\"spanKind\":\"INTERNAL\"");
     if (span->trace.has_parent) {
         ew__buf_cstr(out, ",\"parentSpanId\":\"");
         ew__buf_str(out, ID(span->trace.parent_id));
@@ -198,9 +202,9 @@ void ew__spans_write(ew__buf *out, const ew__span *first, uint32_t n) {
         ew__buf_cstr(out, ",\"displayName\":");
         write_name(out, root);
         ew__buf_cstr(out, ",\"startTime\":");
-        write_time(out, root->start_us);
+        ew__span_write_ms(out, root->start_us);
         ew__buf_cstr(out, ",\"endTime\":");
-        write_time(out, root->end_us);
+        ew__span_write_ms(out, root->end_us);
     }
     ew__buf_char(out, '}');
 }

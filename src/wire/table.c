@@ -5,9 +5,10 @@
 #include "wire/http/http.h"
 #include "wire/jsonrpc/jsonrpc.h"
 #include "wire/reflection/reflection.h"
+#include "wire/rrq/rrq.h"
 #include "wire/wire.h"
 
-static const ew__wire *const wires[] = {&ew__wire_jsonrpc, &ew__wire_reflection, &ew__wire_http, NULL};
+static const ew__wire *const wires[] = {&ew__wire_jsonrpc, &ew__wire_reflection, &ew__wire_rrq, &ew__wire_http, NULL};
 
 const ew__wire *const *ew__wires(void) { return wires; }
 

@@ -29,8 +29,9 @@ enum {
     EW__CAN_TRACE = 1 << 6,
     EW__CAN_CONTEXT = 1 << 7, /* context and labels */
     EW__CAN_LIST = 1 << 8,
-    EW__CAN_DUPLEX = 1 << 9, /* both roles on one connection, many calls at once */
-    EW__CAN_STDIO = 1 << 10  /* it can be spoken with one process over its standard input and output */
+    EW__CAN_DUPLEX = 1 << 9, /* both roles on one connection */
+    EW__CAN_STDIO = 1 << 10, /* it can be spoken with one process over its standard input and output */
+    EW__CAN_MANY = 1 << 11   /* many calls at once on one connection, which then stays open */
 };
 
 typedef enum ew__role { EW__SERVE = 1, EW__CALL = 2 } ew__role;
@@ -48,6 +49,7 @@ typedef struct ew__site {
     ew_str path;                    /* calling: what precedes an action's name, "" or "/base" */
     uint8_t framing;                /* jsonrpc: an ew__framing (frame/line.h) */
     struct ew__scrape *scrape;      /* serving: who can tell the metrics; may be NULL */
+    struct ew__others *others;      /* serving: the other loops of this program; NULL: there are none */
     const ew__wire *upgrade;        /* serving HTTP: WebSockets are handed to this wire, on which we call; or NULL */
     bool only_upgrade;              /* ... and nothing else is served on this listener */
     const ew__self *self;           /* reflection, serving: how we introduce ourselves */
@@ -67,6 +69,12 @@ struct ew__self {
 /* Writes the metrics of the whole program as text. */
 struct ew__scrape {
     ew_err (*write)(struct ew__scrape *scrape, ew__buf *out);
+};
+
+/* What came on one loop may concern connections of the same wire on the others (a cancel, say). */
+struct ew__others {
+    /* Each other loop that has connections of this wire is told (ew__wire.told), later. text is copied; best effort. */
+    void (*tell)(struct ew__others *others, const ew__home *from, const ew__wire *wire, ew_str text);
 };
 
 /* ---- the connection, as a wire sees it ---- */
@@ -101,6 +109,17 @@ typedef struct ew__conn_ops {
      * conn->out still leaves. The present peer says nothing more after this. May be NULL.
      */
     void (*become)(ew__conn *conn, const ew__wire *wire, ew__role role, const uint8_t *rest, size_t n);
+    /*
+     * Calling: sends the bytes (copied) to the same peer on a connection of their own, which is then closed; what the
+     * peer says there is thrown away. EW_OK: begun, and nobody is told how it went; EW_EBUSY, EW_ENOMEM: nothing
+     * happened. May be NULL.
+     */
+    ew_err (*aside)(ew__conn *conn, const void *bytes, size_t n);
+    /*
+     * What came will not be answered now: let the transport acknowledge it at once. A peer that holds back small writes
+     * until then (Nagle) would wait for our delayed one, 40 ms. May be NULL.
+     */
+    void (*acknowledge)(ew__conn *conn);
 } ew__conn_ops;
 
 struct ew__conn {
@@ -110,6 +129,7 @@ struct ew__conn {
     ew__out out;
     bool upgraded; /* the opening handshake of a WebSocket is behind us: frames follow */
     bool stdio;    /* the peer is one process at the other end of pipes, no stranger: a bad line does not end it */
+    bool stuck;    /* calling, set before abort: the peer does not end calls; if it is ours, it is to be ended */
     void *scratch; /* wire->scratch_size bytes, cleared at first, shared by all connections of this wire on this home */
 };
 
@@ -128,6 +148,8 @@ struct ew__wire {
     size_t call_size;    /* when it calls */
     size_t scratch_size; /* conn->scratch */
     void (*scratch_done)(void *scratch); /* frees what hangs on it, after the last connection; may be NULL */
+    /* Another loop tells (ew__others); scratch is this loop's. May be NULL. */
+    void (*told)(void *scratch, ew__home *home, ew_str text);
 
     /* Do these first bytes of a connection begin this wire? 1 yes, 0 not yet clear, -1 no. */
     int (*sniff)(const uint8_t *bytes, size_t n);
@@ -166,6 +188,12 @@ struct ew__wire {
 
     /* Calling: how many more calls could be opened now. */
     uint32_t (*capacity)(const ew__peer *peer);
+
+    /*
+     * Calling, where a connection carries many calls: how many it is likely to take, so that no more are dialled than
+     * are needed. NULL: limits->calls_per_connection.
+     */
+    uint64_t (*most)(const ew_limits *limits);
 
     /*
      * Calling, before anything is connected, any thread: can this wire carry such a call at all? NULL for yes, else a

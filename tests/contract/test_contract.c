@@ -38,6 +38,7 @@ static void run_one(void **state) {
     contract_limits(p->scenario, &options.limits);
     rig_init(&r, p->wire->wire, &options);
     r.strict = true;
+    r.objects = p->wire->objects;
     p->scenario->run(&r, p->wire);
     rig_finish(&r);
 }

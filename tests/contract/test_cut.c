@@ -35,6 +35,7 @@ static void run_cut(const contract_wire *w, const scenario *s, rig_split split, 
     contract_limits(s, &options.limits);
     rig_init(&r, w->wire, &options);
     r.strict = false;
+    r.objects = w->objects;
     r.on_connect = arm;
     wanted = c;
     s->run(&r, w);

@@ -7,11 +7,13 @@
 #include "wire/jsonrpc/jsonrpc.h"
 #include "wire/mem/mem.h"
 #include "wire/reflection/reflection.h"
+#include "wire/rrq/rrq.h"
 
 const contract_wire contract_wires[] = {
     {.wire = &ew__wire_mem},
     {.wire = &ew__wire_jsonrpc, .lines = true, .all_lines = true, .asks_first = true, .eof_ms = 1000},
     {.wire = &ew__wire_reflection},
+    {.wire = &ew__wire_rrq, .objects = true, .no_trace_back = true, .late_ms = 1000},
     {.wire = &ew__wire_http, .lines = true, .cancel_is_ours = true},
 };
 const size_t n_contract_wires = sizeof contract_wires / sizeof *contract_wires;
@@ -33,7 +35,8 @@ void contract_limits(const scenario *s, ew_limits *limits) {
                           .out_max_bytes = 2 * 1024 * 1024,
                           .pipeline_bytes = 4 * 1024,
                           .in_queue_items = 8,
-                          .calls_per_connection = 20};
+                          .calls_per_connection = 20,
+                          .runner_calls = 20};
     if (s->limits)
         s->limits(limits);
 }

@@ -138,7 +138,7 @@ class Call(Case):
 
     def test_what_the_wire_cannot_carry(self):
         for more in (["--context", "{}"], ["--label", "a=b"]):
-            self.usage(cli("call", TARGETS["tcp"], "echo", "1", *more), "cannot carry", more[0])
+            self.usage(cli("call", TARGETS["tcp"], "echo", "1", *more), "cannot carry", "no context and no labels")
 
     def test_bad_usage(self):
         for target in ("jsonrpc://", "jsonrpc://127.0.0.1", "jsonrpc://127.0.0.1:99999", "jsonrpc+unix:", "jsonrpc+stdio:",

@@ -21,6 +21,7 @@ static bool run_failing(const param *p, rig_split split, uint64_t n, bool from_t
     rig_options options = {.split = split, .seed = n, .pipe_room = CONTRACT_PIPE_ROOM};
     contract_limits(p->scenario, &options.limits);
     rig_init(&r, p->wire->wire, &options);
+    r.objects = p->wire->objects;
     ew__test_env_fail_at(&r.env, n, from_then_on);
     p->scenario->run(&r, p->wire);
     bool failed = ew__test_env_failed(&r.env) > 0;

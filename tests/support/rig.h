@@ -92,6 +92,7 @@ struct rig_call {
     int side;
     uint32_t full_after;
     unsigned ended;
+    bool wrapped;       /* its input was */
     bool released;      /* the caller let go: no end is told */
     unsigned after_end; /* events that came after the end: always an error */
     ew_status status;
@@ -126,7 +127,8 @@ struct rig {
     void (*on_ready)(rig_end *end); /* the wire says that it can take a call (or was taken on); may be NULL */
     const char *(*greet)(rig_end *end, const ew__self *who); /* ew__conn_ops.greet; may be NULL */
     bool handshake;
-    bool strict; /* nothing was made to fail: scenarios check what came out, too */
+    bool objects; /* inputs that are no objects are wrapped in one, and echoes of them unwrapped */
+    bool strict;  /* nothing was made to fail: scenarios check what came out, too */
     rig_side side[2];
     rig_pair *pairs;
     rig_call *calls, **last_call;

@@ -38,6 +38,25 @@ static ew_err on_chunk(ew_call *call, ew_str json) {
     return rc->full_after && n >= rc->full_after ? EW_FULL : EW_OK;
 }
 
+/* For wires whose inputs are objects: any value as a member of one. */
+#define WRAP "{\"value\":"
+
+static ew_str wrap(ew_call *call, ew_str input) {
+    char *text = ew_call_alloc(call, sizeof WRAP + input.len + 1);
+    if (!text)
+        return EW_STR("{}");
+    memcpy(text, WRAP, sizeof WRAP - 1);
+    memcpy(text + sizeof WRAP - 1, input.ptr, input.len);
+    text[sizeof WRAP - 1 + input.len] = '}';
+    return ew__str(text, sizeof WRAP + input.len);
+}
+
+static ew_str unwrap(ew_str result) {
+    size_t n = sizeof WRAP - 1;
+    bool is = result.len > n && memcmp(result.ptr, WRAP, n) == 0;
+    return is ? ew__str(result.ptr + n, result.len - n - 1) : result;
+}
+
 static void tell_end(rig_call *rc, const ew__end *end, ew_str trace_id) {
     if (rc->ended++ || rc->released) {
         rc->after_end++;
@@ -46,8 +65,9 @@ static void tell_end(rig_call *rc, const ew__end *end, ew_str trace_id) {
     rc->status = end->status;
     rc->origin = end->origin;
     if (end->status == EW_STATUS_OK) {
-        rc->result = copy(end->result);
-        rc->result_len = end->result.len;
+        ew_str result = rc->wrapped ? unwrap(end->result) : end->result;
+        rc->result = copy(result);
+        rc->result_len = result.len;
     } else {
         rc->message = copy(end->fault.message);
         rc->details = copy(end->fault.details);
@@ -122,6 +142,9 @@ rig_call *rig_open_from(rig_pair *pair, int side, const rig_request *request) {
     }
     rc->call = call;
     fill_call(call, request);
+    rc->wrapped = r->objects && request->input.len && request->input.ptr[0] != '{';
+    if (rc->wrapped)
+        call->input = wrap(call, request->input);
     ew__call_open_on(call, &opening, rc);
     return rc;
 }

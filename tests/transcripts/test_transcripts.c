@@ -18,20 +18,32 @@ typedef struct text {
     size_t len;
 } text;
 
+/* A call of the file's own side, and what of it was looked at. */
+typedef struct told {
+    rig_call *rc;
+    size_t n_told; /* chunks */
+    bool end_told;
+} told;
+
 typedef struct player {
     const char *file;
     unsigned line;
     rig r;
     rig_options options;
     const ew__wire *wire;
-    int raw; /* whose part the file plays */
-    rig_pair *pair;
-    rig_call *rc;
-    size_t n_told; /* chunks that were looked at */
-    bool end_told;
+    int raw;             /* whose part the file plays */
+    rig_pair *pairs[30]; /* the connections that were made, from 1 */
+    rig_pair *pair;      /* the one that is spoken of now */
+    unsigned on;         /* ... and its number */
+    told calls[10], *call;
+    size_t n_calls;
+    uint64_t timeout_ms;              /* of the next calls */
+    char context[1000], labels[1000]; /* likewise */
+    char lets[26][1000];              /* what {A} to {Z} stand for */
     text say, expect;
     bool lines;          /* a wire of lines: they end with LF */
     bool frames;         /* a wire of WebSocket frames: a line is one of them */
+    bool lengths;        /* a wire of lengths with JSON behind them: a line is one such message */
     bool fragment;       /* ... and the last one that was said goes on */
     bool stdio;          /* the wire's end is a process at the other end of pipes */
     char telemetry[200]; /* the server that a manager tells its runtimes of */
@@ -72,20 +84,32 @@ static int id_at(const char *pattern, size_t n) {
                                                                                                       : 0;
 }
 
+/* The text that stands here as {A} to {Z}, NULL: none does. */
+static const char *let_at(const player *p, const char *line) {
+    return line[0] == '{' && line[1] >= 'A' && line[1] <= 'Z' && line[2] == '}' ? p->lets[line[1] - 'A'] : NULL;
+}
+
+static void add_text(text *t, const char *bytes) {
+    size_t n = strlen(bytes);
+    assert_true(t->len + n + 2 < sizeof t->bytes);
+    memcpy(t->bytes + t->len, bytes, n);
+    t->len += n;
+}
+
 /* ours: the file itself says it, with the ids that it has seen. */
 static void add_bytes(const player *p, text *t, const char *line, bool end, bool ours) {
     for (; *line; line++) {
         int id = ours ? id_at(line, strlen(line)) : 0;
-        assert_true(t->len + sizeof p->ids[0] < sizeof t->bytes);
-        if (id) {
-            memcpy(t->bytes + t->len, p->ids[id], strlen(p->ids[id]));
-            t->len += strlen(p->ids[id]);
+        const char *let = let_at(p, line);
+        assert_true(t->len + 3 < sizeof t->bytes);
+        if (id || let) {
+            add_text(t, id ? p->ids[id] : let);
             line += 2;
         } else {
             t->bytes[t->len++] = *line == '\\' ? unescape(p, &line) : *line;
         }
     }
-    if (end && !p->lines && !p->frames)
+    if (end && !p->lines && !p->frames && !p->lengths)
         t->bytes[t->len++] = '\r';
     if (end)
         t->bytes[t->len++] = '\n';
@@ -145,6 +169,39 @@ static void expect_frame(const player *p, text *t, const char *line) {
         if (kinds[i].opcode == kind)
             t->len += (size_t)snprintf(t->bytes + t->len, 20, "(%s)%s", kinds[i].name, *rest ? " " : "");
     add_bytes(p, t, rest, true, false);
+}
+
+/* ---- messages behind their length; made and read without src/frame, so that both cannot be wrong in the same way ---- */
+
+static void say_message(player *p, const char *line) {
+    bool raw = strncmp(line, "raw ", 4) == 0;
+    size_t head = raw ? 0 : 4, begin = p->say.len;
+    assert_true(begin + head < sizeof p->say.bytes);
+    p->say.len += head;
+    add_bytes(p, &p->say, raw ? line + 4 : *line == ' ' ? line + 1 : line, false, true);
+    size_t n = p->say.len - begin - head;
+    for (size_t i = 0; i < head; i++)
+        p->say.bytes[begin + i] = (char)(n >> (24 - 8 * i) & 0xff);
+}
+
+/* Each message becomes a line; what is none of it "(N bytes more)". For free(). */
+static char *message_lines(const char *bytes, size_t n, size_t *ret_len) {
+    FILE *out;
+    char *lines = NULL;
+    assert_non_null(out = open_memstream(&lines, ret_len));
+    while (n >= 4) {
+        const unsigned char *head = (const unsigned char *)bytes;
+        size_t len = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
+        if (len > n - 4)
+            break;
+        (void)fprintf(out, "%.*s\n", (int)len, bytes + 4);
+        bytes += len + 4;
+        n -= len + 4;
+    }
+    if (n)
+        (void)fprintf(out, "(%zu bytes more)\n", n);
+    (void)fclose(out);
+    return lines;
 }
 
 /* Whether what follows is the id: the one that was seen, or now for the first time. Returns its length. */
@@ -209,11 +266,14 @@ static void start(player *p) {
         return;
     if (!p->wire)
         fail_msg("%s:%u: no wire yet", p->file, p->line);
-    rig_init(&p->r, p->wire, &p->options);
-    told_telemetry[0] = '\0';
-    p->r.side[RIG_SERVER].site.told_telemetry = on_telemetry;
-    p->r.side[RIG_CLIENT].site.telemetry = ew_str_from(p->telemetry);
-    p->pair = rig_connect_raw(&p->r, p->raw);
+    if (!p->on) {
+        rig_init(&p->r, p->wire, &p->options);
+        told_telemetry[0] = '\0';
+        p->r.side[RIG_SERVER].site.told_telemetry = on_telemetry;
+        p->r.side[RIG_CLIENT].site.telemetry = ew_str_from(p->telemetry);
+        p->on = 1;
+    }
+    p->pair = p->pairs[p->on] = rig_connect_raw(&p->r, p->raw);
     if (p->stdio)
         be_stdio(&p->pair->end[1 - p->raw]);
 }
@@ -231,7 +291,9 @@ static void compare(player *p) {
     rig_run(&p->r);
     rig_end *end = &p->pair->end[p->raw];
     size_t n = end->got_len;
-    char *lines = p->frames ? ws_peer_lines(end->got, end->got_len, p->raw == RIG_CLIENT, &n) : NULL;
+    char *lines = p->frames    ? ws_peer_lines(end->got, end->got_len, p->raw == RIG_CLIENT, &n)
+                  : p->lengths ? message_lines(end->got, end->got_len, &n)
+                               : NULL;
     const char *got = lines ? lines : end->got ? end->got : "";
     if (!matches(p, p->expect.bytes, p->expect.len, got, n))
         fail_msg("%s:%u: expected\n%.*s\ngot\n%.*s", p->file, p->line, (int)p->expect.len, p->expect.bytes, (int)n,
@@ -261,8 +323,8 @@ static void bytes_line(player *p, const char *line) {
             fail_msg("%s:%u: the connection is still open", p->file, p->line);
         return;
     }
-    if (p->frames && ours) {
-        say_frame(p, line + 1);
+    if ((p->frames || p->lengths) && ours) {
+        (p->frames ? say_frame : say_message)(p, line + 1);
         return;
     }
     if (p->frames) {
@@ -281,27 +343,36 @@ static void open_line(player *p, const char *line, bool stream, bool input_strea
     (void)snprintf(key, sizeof key, "%.*s", (int)n, line);
     (void)snprintf(input, sizeof input, "%s", line[n] ? line + n + 1 : "");
     start(p);
-    p->rc = rig_open(p->pair, &(rig_request){.key = key,
-                                             .input = ew_str_from(input),
-                                             .stream = stream,
-                                             .input_stream = input_stream,
-                                             .list = strcmp(key, "(list)") == 0});
-    p->n_told = 0;
-    p->end_told = false;
+    assert_true(p->n_calls < sizeof p->calls / sizeof *p->calls);
+    p->call = &p->calls[p->n_calls++];
+    p->call->rc = rig_open(p->pair, &(rig_request){.key = key,
+                                                   .input = ew_str_from(input),
+                                                   .context = p->context[0] ? p->context : NULL,
+                                                   .labels = p->labels[0] ? p->labels : NULL,
+                                                   .timeout_ms = p->timeout_ms,
+                                                   .stream = stream,
+                                                   .input_stream = input_stream,
+                                                   .list = strcmp(key, "(list)") == 0});
     rig_run(&p->r);
 }
 
 static void check_told(player *p, const char *expected) {
     char got[2000];
-    const rig_call *rc = p->rc;
-    if (p->n_told < rc->n_chunks) {
-        (void)snprintf(got, sizeof got, "chunk %s", rc->chunks[p->n_told++]);
-    } else if (rc->ended && !p->end_told && rc->status == EW_STATUS_OK) {
+    told *call = p->call;
+    const rig_call *rc = call->rc;
+    if (strncmp(expected, "details ", 8) == 0) {
+        (void)snprintf(got, sizeof got, "details %s", rc->details ? rc->details : "(none)");
+    } else if (strncmp(expected, "retry ", 6) == 0) {
+        (void)snprintf(got, sizeof got, "retry %s%llu", rc->retryable ? "" : "no ",
+                       (unsigned long long)rc->retry_after_ms);
+    } else if (call->n_told < rc->n_chunks) {
+        (void)snprintf(got, sizeof got, "chunk %s", rc->chunks[call->n_told++]);
+    } else if (rc->ended && !call->end_told && rc->status == EW_STATUS_OK) {
         (void)snprintf(got, sizeof got, "done %s", rc->result);
-        p->end_told = true;
-    } else if (rc->ended && !p->end_told) {
+        call->end_told = true;
+    } else if (rc->ended && !call->end_told) {
         (void)snprintf(got, sizeof got, "fail %s %s", ew_status_name(rc->status), rc->message);
-        p->end_told = true;
+        call->end_told = true;
     } else {
         (void)snprintf(got, sizeof got, "nothing");
     }
@@ -312,7 +383,7 @@ static void check_told(player *p, const char *expected) {
 static void event_line(player *p, const char *line) {
     char got[300];
     if (p->raw == RIG_SERVER) {
-        assert_non_null(p->rc);
+        assert_non_null(p->call);
         check_told(p, line);
         return;
     }
@@ -348,32 +419,67 @@ static bool is(const char *line, const char *word, const char **rest) {
     return true;
 }
 
+/* What is said before anything happens. */
+static bool setting_line(player *p, const char *line) {
+    const char *rest = NULL;
+    if (is(line, "wire", &rest)) {
+        p->wire = ew__wire_by_name(ew_str_from(rest));
+        p->frames = strcmp(rest, "reflection") == 0;
+        p->lengths = strcmp(rest, "rrq") == 0;
+        p->lines = strcmp(rest, "http") != 0 && !p->frames && !p->lengths;
+    } else if (is(line, "role", &rest)) {
+        p->raw = strcmp(rest, "serve") == 0 ? RIG_CLIENT : RIG_SERVER;
+    } else if (is(line, "stdio", &rest)) {
+        p->stdio = true;
+    } else if (is(line, "limit", &rest)) {
+        limit_line(p, rest);
+    } else if (is(line, "telemetry", &rest)) {
+        (void)snprintf(p->telemetry, sizeof p->telemetry, "%s", rest);
+    } else if (is(line, "let", &rest) && rest[0] >= 'A' && rest[0] <= 'Z' && rest[1] == ' ') {
+        (void)snprintf(p->lets[rest[0] - 'A'], sizeof p->lets[0], "%s", rest + 2);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* What the calls that follow have with them. */
+static bool request_line(player *p, const char *line) {
+    const char *rest = NULL;
+    if (is(line, "timeout", &rest))
+        return ew__u64_parse(ew_str_from(rest), &p->timeout_ms);
+    if (is(line, "context", &rest))
+        return snprintf(p->context, sizeof p->context, "%s", rest) >= 0;
+    if (is(line, "labels", &rest))
+        return snprintf(p->labels, sizeof p->labels, "%s", rest) >= 0;
+    return false;
+}
+
+/* From now on another connection, or another call, is spoken of. */
+static bool switch_line(player *p, const char *line) {
+    const char *rest = NULL;
+    uint64_t n = 0;
+    if (is(line, "connection", &rest) && ew__u64_parse(ew_str_from(rest), &n) && n >= 1 &&
+        n < sizeof p->pairs / sizeof *p->pairs) {
+        start(p);
+        p->on = (unsigned)n;
+        p->pair = p->pairs[n];
+        start(p);
+        rig_run(&p->r);
+        return true;
+    }
+    if (!is(line, "of", &rest) || !ew__u64_parse(ew_str_from(rest), &n) || n < 1 || n > p->n_calls)
+        return false;
+    p->call = &p->calls[n - 1];
+    return true;
+}
+
 /* A line that is no bytes: first everything that was said is said, and everything expected has come. */
 static void other_line(player *p, const char *line) {
     const char *rest = NULL;
     uint64_t ms = 0;
-    if (is(line, "wire", &rest)) {
-        p->wire = ew__wire_by_name(ew_str_from(rest));
-        p->frames = strcmp(rest, "reflection") == 0;
-        p->lines = strcmp(rest, "http") != 0 && !p->frames;
+    if (setting_line(p, line))
         return;
-    }
-    if (is(line, "role", &rest)) {
-        p->raw = strcmp(rest, "serve") == 0 ? RIG_CLIENT : RIG_SERVER;
-        return;
-    }
-    if (is(line, "stdio", &rest)) {
-        p->stdio = true;
-        return;
-    }
-    if (is(line, "limit", &rest)) {
-        limit_line(p, rest);
-        return;
-    }
-    if (is(line, "telemetry", &rest)) {
-        (void)snprintf(p->telemetry, sizeof p->telemetry, "%s", rest);
-        return;
-    }
     if (p->say.len)
         say_it(p);
     compare(p);
@@ -388,16 +494,16 @@ static void other_line(player *p, const char *line) {
     else if (is(line, "list", &rest))
         open_line(p, "(list)", false, false);
     else if (is(line, "send", &rest))
-        (void)rig_call_send(p->rc, ew_str_from(rest));
+        (void)rig_call_send(p->call->rc, ew_str_from(rest));
     else if (is(line, "end", &rest))
-        rig_call_send_end(p->rc);
+        rig_call_send_end(p->call->rc);
     else if (is(line, "cancel", &rest))
-        rig_call_cancel(p->rc);
+        rig_call_cancel(p->call->rc);
     else if (is(line, "drain", &rest))
         p->wire->drain(p->pair->end[1 - p->raw].peer);
     else if (is(line, "wait", &rest) && ew__u64_parse(ew_str_from(rest), &ms))
         rig_advance(&p->r, ms);
-    else
+    else if (!request_line(p, line) && !switch_line(p, line))
         fail_msg("%s:%u: not understood", p->file, p->line);
 }
 
@@ -422,6 +528,12 @@ static void play(const char *path, const char *file, rig_split split, uint64_t s
     if (p->say.len)
         say_it(p);
     compare(p);
+    for (size_t i = 1; i < sizeof p->pairs / sizeof *p->pairs; i++) {
+        if (!p->pairs[i])
+            continue;
+        p->pair = p->pairs[i];
+        compare(p); /* nothing came on the others meanwhile */
+    }
     rig_finish(&p->r);
     free(p);
 }
@@ -440,25 +552,42 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct CMUnitTest *)a)->name, ((const struct CMUnitTest *)b)->name);
 }
 
-int main(int argc, char **argv) {
-    static struct CMUnitTest tests[200];
-    static char names[200][64];
-    const char *only = argc > 1 ? argv[1] : "";
-    size_t n = 0;
-    DIR *dir = opendir(EW_SOURCE_DIR "/tests/transcripts");
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL && n < 200;) {
+typedef struct list {
+    struct CMUnitTest tests[300];
+    char names[300][80];
+    size_t n;
+} list;
+
+/* The transcripts of a folder of this folder. */
+static void add_folder(list *l, const char *folder, const char *only) {
+    char path[600];
+    (void)snprintf(path, sizeof path, EW_SOURCE_DIR "/tests/transcripts/%s", folder);
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
         size_t len = strlen(entry->d_name);
-        if (len < 12 || len >= sizeof names[0] || strcmp(entry->d_name + len - 11, ".transcript") != 0 ||
-            !strstr(entry->d_name, only))
+        if (len < 12 || strcmp(entry->d_name + len - 11, ".transcript") != 0)
             continue;
-        memcpy(names[n], entry->d_name, len + 1);
-        tests[n] = (struct CMUnitTest){.name = names[n], .test_func = play_all_ways, .initial_state = names[n]};
-        n++;
+        char *name = l->names[l->n];
+        int written = snprintf(name, sizeof l->names[0], "%s%s", folder, entry->d_name);
+        if (written < 0 || (size_t)written >= sizeof l->names[0] || l->n == 299) {
+            (void)fprintf(stderr, "%s: too long a name, or one too many\n", entry->d_name);
+            exit(1);
+        }
+        if (!strstr(name, only))
+            continue;
+        l->tests[l->n++] = (struct CMUnitTest){.name = name, .test_func = play_all_ways, .initial_state = name};
     }
     if (dir)
         (void)closedir(dir);
-    if (n == 0)
+}
+
+int main(int argc, char **argv) {
+    static list l;
+    const char *only = argc > 1 ? argv[1] : "";
+    add_folder(&l, "", only);
+    add_folder(&l, "rrq/", only);
+    if (l.n == 0)
         return 1;
-    qsort(tests, n, sizeof *tests, by_name);
-    return _cmocka_run_group_tests("transcripts", tests, n, NULL, NULL);
+    qsort(l.tests, l.n, sizeof *l.tests, by_name);
+    return _cmocka_run_group_tests("transcripts", l.tests, l.n, NULL, NULL);
 }

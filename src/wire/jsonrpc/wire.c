@@ -410,7 +410,7 @@ static void gone(ew__peer *base, ew_err why) {
 const ew__wire ew__wire_jsonrpc = {
     .name = "jsonrpc",
     .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_INPUT | EW__CAN_CANCEL | EW__CAN_LIST |
-            EW__CAN_DUPLEX | EW__CAN_STDIO,
+            EW__CAN_DUPLEX | EW__CAN_MANY | EW__CAN_STDIO,
     .serve_size = sizeof(ew__jr_peer),
     .call_size = sizeof(ew__jr_peer),
     .sniff = sniff,

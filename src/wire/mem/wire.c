@@ -240,7 +240,7 @@ static void gone(ew__peer *peer, ew_err why) {
 const ew__wire ew__wire_mem = {
     .name = "mem",
     .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_INPUT | EW__CAN_CANCEL | EW__CAN_DEADLINE |
-            EW__CAN_TRACE | EW__CAN_CONTEXT | EW__CAN_LIST | EW__CAN_DUPLEX,
+            EW__CAN_TRACE | EW__CAN_CONTEXT | EW__CAN_LIST | EW__CAN_DUPLEX | EW__CAN_MANY,
     .serve_size = sizeof(ew__mem_peer),
     .call_size = sizeof(ew__mem_peer),
     .sniff = sniff,

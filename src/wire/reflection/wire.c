@@ -405,7 +405,7 @@ static void scratch_done(void *scratch) {
 const ew__wire ew__wire_reflection = {
     .name = "reflection",
     .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_INPUT | EW__CAN_CANCEL | EW__CAN_TRACE |
-            EW__CAN_CONTEXT | EW__CAN_LIST,
+            EW__CAN_CONTEXT | EW__CAN_LIST | EW__CAN_MANY,
     .serve_size = sizeof(ew__rf_peer),
     .call_size = sizeof(ew__rf_peer),
     .scratch_size = sizeof(ew__rf_scratch),

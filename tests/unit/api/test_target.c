@@ -1,5 +1,5 @@
 /*
- * tests/unit/api/test_target.c: what a target text says.
+ * tests/unit/api/test_target.c: what a target text says, and what a command beside it may be.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "api/target.h"
+#include "api/client.h"
 #include "frame/line.h"
 
 static void test_api_target__reads(void **state) {
@@ -85,6 +85,74 @@ static void test_api_target__reads_reflection(void **state) {
     }
 }
 
+static void test_api_target__reads_rrq(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *host, *authority;
+        unsigned port;
+    } good[] = {
+        {"rrq://127.0.0.1:9000", "127.0.0.1", "127.0.0.1:9000", 9000},
+        {"rrq://localhost:0/", "localhost", "localhost:0", 0}, /* with a command only: the client looks */
+        {"rrq://[::1]:9", "::1", "[::1]:9", 9},
+        {"rrq://runner.internal:1", "runner.internal", "runner.internal:1", 1},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        ew__target target;
+        assert_int_equal(ew__target_parse(good[i].text, &target, NULL), EW_OK);
+        assert_int_equal(target.kind, EW__WHERE_TCP);
+        assert_int_equal(target.command, EW__COMMAND_MAY);
+        assert_string_equal(target.wire->name, "rrq");
+        assert_string_equal(target.host, good[i].host);
+        assert_string_equal(target.authority, good[i].authority);
+        assert_string_equal(target.path, "");
+        assert_int_equal(target.port, good[i].port);
+    }
+}
+
+static void test_api_target__command(void **state) {
+    static const char *const some[] = {"true", NULL}, *const none[] = {NULL};
+    static const struct {
+        const char *target;
+        bool command;
+        unsigned processes;
+        const char *problem; /* NULL: it is fine */
+    } cases[] = {
+        {"rrq://127.0.0.1:9000", false, 0, NULL},
+        {"rrq://some.where:9000", false, 0, NULL},
+        {"rrq://127.0.0.1:9000", true, 0, NULL},
+        {"rrq://localhost:0", true, 64, NULL},
+        {"rrq://[::1]:0", true, 2, NULL},
+        {"rrq://127.8.9.1:65535", true, 1, NULL},
+        {"rrq://127.0.0.1:65535", true, 2, "ports"},
+        {"rrq://127.0.0.1:0", false, 0, "port 0 wants a command"},
+        {"rrq://127.0.0.1:9000", true, 65, "at most 64"},
+        {"rrq://127.0.0.1:9000", false, 2, "processes are for"},
+        {"rrq://some.where:9000", true, 0, "on this machine"},
+        {"rrq://10.0.0.1:9000", true, 0, "on this machine"},
+        {"rrq://0.0.0.0:9000", true, 0, "on this machine"},
+        {"rrq://[::]:9000", true, 0, "on this machine"},
+        {"http://127.0.0.1:9000", true, 0, "takes no command"},
+        {"http://127.0.0.1:9000", false, 1, "processes are for"},
+        {"jsonrpc://127.0.0.1:9000", true, 0, "takes no command"},
+        {"jsonrpc+stdio:", false, 0, "wants the command"},
+        {"jsonrpc+stdio:", true, 0, NULL},
+        {"jsonrpc+stdio:", true, 2, "processes are for"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ew_client_options options = {.command = cases[i].command ? some : none, .processes = cases[i].processes};
+        ew_client *client = NULL;
+        const char *problem = NULL;
+        ew_err err = ew_client_new(cases[i].target, &options, &client, &problem);
+        if ((cases[i].problem && !(problem && strstr(problem, cases[i].problem))) || (!cases[i].problem && problem))
+            fail_msg("%s, case %zu: %s", cases[i].target, i, problem ? problem : "no problem");
+        assert_int_equal(err, cases[i].problem ? EW_EINVAL : EW_OK);
+        if (client)
+            assert_int_equal(ew_client_port(client), 0);
+        assert_null(ew_client_free(client));
+    }
+}
+
 static void test_api_target__refuses(void **state) {
     (void)state;
     static const char *const bad[] = {"",
@@ -116,6 +184,12 @@ static void test_api_target__refuses(void **state) {
                                       "reflection://unix:/x",
                                       "reflection://stdio",
                                       "reflection://127.0.0.1:70000",
+                                      "rrq://127.0.0.1",
+                                      "rrq://:9000",
+                                      "rrq://127.0.0.1:",
+                                      "rrq://127.0.0.1:70000",
+                                      "rrq://127.0.0.1:9000/path",
+                                      "rrq:127.0.0.1:9000",
                                       "jsonrpc://h:1?framing=cobs"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ew__target target;
@@ -123,7 +197,7 @@ static void test_api_target__refuses(void **state) {
         assert_int_equal(ew__target_parse(bad[i], &target, &problem), EW_EINVAL);
         assert_non_null(problem);
     }
-    static const char *const later[] = {"https://h:1", "rrq://h:1", "stepflow+stdio:"};
+    static const char *const later[] = {"https://h:1", "stepflow+http://h:1", "stepflow+stdio:"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
         ew__target target;
         assert_int_equal(ew__target_parse(later[i], &target, NULL), EW_EUNSUPPORTED);
@@ -137,6 +211,8 @@ int main(void) {
         cmocka_unit_test(test_api_target__reads),
         cmocka_unit_test(test_api_target__reads_jsonrpc),
         cmocka_unit_test(test_api_target__reads_reflection),
+        cmocka_unit_test(test_api_target__reads_rrq),
+        cmocka_unit_test(test_api_target__command),
         cmocka_unit_test(test_api_target__refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

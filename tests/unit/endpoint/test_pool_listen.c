@@ -132,7 +132,7 @@ static ew_err line_init(ew__peer *peer) {
 static void line_eof(ew__peer *peer) { peer->conn->ops->abort(peer->conn); }
 
 static const ew__wire line_wire = {.name = "line",
-                                   .caps = EW__CAN_CALL | EW__CAN_DUPLEX,
+                                   .caps = EW__CAN_CALL | EW__CAN_MANY,
                                    .call_size = sizeof(line_peer),
                                    .init = line_init,
                                    .input = line_input,

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/io/world.h"
+#include "io/address.h"
+#include <arpa/inet.h>
 #include <sys/un.h>
 
 static void parse(const char *text, ew__address *ret) { assert_int_equal(ew__address_parse(text, ret), EW_OK); }
@@ -57,6 +59,52 @@ static void standard_input_and_output(void **state) {
     assert_int_equal(ew__address_probe(&address), EW_OK);
 }
 
+static int bound(uint16_t port, struct sockaddr_in *name) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+    *name =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof *name;
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)name, n), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)name, &n), 0);
+    return fd;
+}
+
+/* A port that is free, and can be listened on at once. */
+static void picks(void **state) {
+    ew__address address;
+    struct sockaddr_in name;
+    (void)state;
+    parse("localhost:80", &address);
+    assert_int_equal(ew__address_pick(&address), EW_OK);
+    assert_true(address.port > 0 && address.port != 80);
+    char text[32];
+    (void)snprintf(text, sizeof text, "127.0.0.1:%u", address.port);
+    assert_string_equal(address.text, text);
+    int fd = bound(address.port, &name);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(ew__address_probe(&address), EW_EADDRINUSE);
+    close(fd);
+    parse("unix:/x", &address);
+    assert_int_equal(ew__address_pick(&address), EW_EINVAL);
+}
+
+static void meets_itself(void **state) {
+    struct sockaddr_in name, other;
+    (void)state;
+    int fd = bound(0, &name);
+    assert_false(ew__is_itself(fd)); /* it is not connected */
+    assert_int_equal(connect(fd, (struct sockaddr *)&name, sizeof name), 0);
+    assert_true(ew__is_itself(fd));
+    close(fd);
+    int door = bound(0, &name), client = bound(0, &other);
+    assert_int_equal(listen(door, 1), 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&name, sizeof name), 0);
+    assert_false(ew__is_itself(client));
+    close(client);
+    close(door);
+}
+
 static void nonsense(void **state) {
     static const char *const wrong[] = {"",     "unix:",     "unix",          "stdio:", "80",
                                         "x:80", "127.0.0.1", "1.2.3.4:65536", "[::1]",  "::1:80"};
@@ -72,6 +120,8 @@ int main(void) {
         cmocka_unit_test(unix_path),
         cmocka_unit_test(length_of_a_path),
         cmocka_unit_test(standard_input_and_output),
+        cmocka_unit_test(picks),
+        cmocka_unit_test(meets_itself),
         cmocka_unit_test(nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

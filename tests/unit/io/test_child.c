@@ -210,19 +210,6 @@ static pid_t pid_in(const char *text) {
     return (pid_t)pid;
 }
 
-/* Runs no more: it is gone, or a zombie that its new parent has not reaped yet. */
-static bool runs(pid_t pid) {
-    char path[64], text[256] = "";
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return false;
-    (void)!fread(text, 1, sizeof text - 1, file);
-    (void)fclose(file);
-    const char *paren = strrchr(text, ')');
-    return paren && strlen(paren) > 2 && paren[2] != 'Z' && paren[2] != 'X';
-}
-
 /* Children of the child go with it: those that hear SIGTERM and those that do not. */
 static void grandchildren(void **state) {
     static const char *const scripts[] = {
@@ -322,6 +309,26 @@ static void companion(void **state) {
     assert_true(logged(&w, "sh: signal"));
     assert_string_equal(how, "ended with code 5");
     assert_true(w.worst >= EW_LOG_INFO); /* that is how we end it: no warning */
+    world_done(&w);
+    assert_no_children();
+}
+
+/* From the signal to the kill it may take longer than usual. */
+static void grace(void **state) {
+    (void)state;
+    world w;
+    end e;
+    ew__where where = {.kind = EW__WHERE_CHILD,
+                       .argv = SHELL("trap 'sleep 2.6; echo finished >&2; exit 0' TERM; echo ready >&2; "
+                                     "while :; do sleep 0.05; done"),
+                       .companion = true,
+                       .grace_ms = 20000};
+    world_init(&w);
+    end_init(&e, &w);
+    assert_int_equal(end_dial(&e, &where), EW_OK);
+    run_until_logged(&w, "ready");
+    end_close(&e);
+    assert_true(logged(&w, "sh: finished"));
     world_done(&w);
     assert_no_children();
 }
@@ -487,6 +494,7 @@ int main(void) {
         cmocka_unit_test(descriptors_of_a_child),
         cmocka_unit_test(own_group_and_plain_signals),
         cmocka_unit_test(companion),
+        cmocka_unit_test(grace),
         cmocka_unit_test(nothing_is_left),
         cmocka_unit_test(nobody_to_reap),
         cmocka_unit_test(it_goes_while_we_write),

@@ -52,7 +52,14 @@ static void echo_and_keepalive(void **state) {
     assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPCNT), 6);
     ew__stream_keepalive(&client.stream, false);
     assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 0);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+    assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &(int){0}, sizeof(int)), 0);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_QUICKACK), 0);
+    ew__stream_acknowledge(&client.stream);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_QUICKACK), 1);
     end_send(&client, "hello", 5);
+    run_until_bytes(&w, &server.n_in, 5);
+    assert_int_equal(option(server.stream.fd, IPPROTO_TCP, TCP_NODELAY), 1);
     ew__stream_finish(&client.stream);
     run_until(&w, &client.n_closed, 1);
     run_until(&w, &server.n_closed, 1);

@@ -252,6 +252,19 @@ static inline unsigned count_descriptors(void) {
     return n;
 }
 
+/* False: it is gone, or a zombie that its new parent has not reaped yet. */
+static inline bool runs(pid_t pid) {
+    char path[64], text[256] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    (void)!fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    const char *paren = strrchr(text, ')');
+    return paren && strlen(paren) > 2 && paren[2] != 'Z' && paren[2] != 'X';
+}
+
 static inline void assert_no_children(void) {
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);

@@ -1,0 +1,111 @@
+/*
+ * api/app_others.c: see app_others.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "api/app.h"
+
+typedef struct ew__letter {
+    struct ew__letter *next;
+    const ew__wire *wire;
+    size_t len;
+    char text[];
+} letter;
+
+static void free_letter(const ew_env *env, letter *l) { ew__free(env, l, sizeof *l + l->len); }
+
+/* ---- reading ---- */
+
+static void read_letter(ew__app_loop *loop, const letter *l) {
+    void *scratch = ew__scratch_find(&loop->server.scratches, l->wire);
+    if (scratch && !loop->loop.closing) /* else no connection of that wire has ever been here, or all have gone */
+        l->wire->told(scratch, &loop->loop.home, ew__str(l->text, l->len));
+}
+
+static void open_box(ew__task *task) {
+    ew__app_loop *loop = ew__container_of(task, ew__app_loop, box.task);
+    ew__letterbox *box = &loop->box;
+    pthread_mutex_lock(&box->lock);
+    letter *l = box->first;
+    box->first = box->last = NULL;
+    box->n = 0;
+    box->told = false;
+    pthread_mutex_unlock(&box->lock);
+    for (letter *next; l; l = next) {
+        next = l->next;
+        read_letter(loop, l);
+        free_letter(loop->app->env, l);
+    }
+}
+
+/* ---- writing ---- */
+
+/* false: it was not taken. */
+static bool put(ew__app_loop *to, letter *l) {
+    ew__letterbox *box = &to->box;
+    pthread_mutex_lock(&box->lock);
+    bool room = box->n < EW__LETTERS_MAX;
+    bool tell = room && !box->told;
+    if (room) {
+        if (box->last)
+            box->last->next = l;
+        else
+            box->first = l;
+        box->last = l;
+        box->n++;
+        box->told = true;
+    }
+    pthread_mutex_unlock(&box->lock);
+    if (tell)
+        to->loop.home.ops->post(&to->loop.home, &box->task);
+    return room;
+}
+
+static bool write_to(ew__app_loop *to, const ew__wire *wire, ew_str text) {
+    const ew_env *env = to->app->env;
+    letter *l = text.len <= EW__LETTER_BYTES_MAX ? ew__alloc(env, sizeof *l + text.len) : NULL;
+    if (!l)
+        return false;
+    *l = (letter){.wire = wire, .len = text.len};
+    if (text.len)
+        memcpy(l->text, text.ptr, text.len);
+    if (put(to, l))
+        return true;
+    free_letter(env, l);
+    return false;
+}
+
+/*
+ * The memory of all loops stays until the last of them has ended, so there is no harm in writing to one that has:
+ * nobody will open the letter.
+ */
+void ew__app_tell_others(struct ew__others *others, const ew__home *from, const ew__wire *wire, ew_str text) {
+    ew_app *app = ew__container_of(others, ew_app, others);
+    ew__home *sender = NULL;
+    unsigned n_dropped = 0;
+    if (!wire->told)
+        return;
+    for (size_t i = 0; i < app->n_loops; i++) {
+        ew__app_loop *to = &app->loops[i];
+        if (&to->loop.home == from)
+            sender = &to->loop.home;
+        else if (!write_to(to, wire, text))
+            n_dropped++;
+    }
+    if (sender && n_dropped)
+        atomic_fetch_add_explicit(&sender->dropped, n_dropped, memory_order_relaxed);
+}
+
+/* ---- life ---- */
+
+void ew__letterbox_init(ew__letterbox *box) {
+    *box = (ew__letterbox){.task.fn = open_box};
+    pthread_mutex_init(&box->lock, NULL);
+}
+
+void ew__letterbox_done(ew__letterbox *box, const ew_env *env) {
+    for (letter *l = box->first, *next; l; l = next) {
+        next = l->next;
+        free_letter(env, l);
+    }
+    pthread_mutex_destroy(&box->lock);
+}

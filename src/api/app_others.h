@@ -1,0 +1,31 @@
+/*
+ * api/app_others.h: what a wire on one loop of an app has to tell its connections on the others (ew__others): letters
+ * into a box that each loop has. A letter belongs to its box until the loop opens it, so that none is lost with a loop
+ * that has ended. Used inside src/api only.
+ */
+#ifndef EW_API_APP_OTHERS_H
+#define EW_API_APP_OTHERS_H
+
+#include "wire/wire.h"
+#include <pthread.h>
+
+#define EW__LETTERS_MAX 1024                    /* that wait in one box */
+#define EW__LETTER_BYTES_MAX ((size_t)4 * 1024) /* of one letter's text */
+
+/* What others have to say to one loop. */
+typedef struct ew__letterbox {
+    pthread_mutex_t lock; /* of the members below */
+    struct ew__letter *first, *last;
+    uint32_t n;
+    bool told;     /* the task is under way */
+    ew__task task; /* opens what is there */
+} ew__letterbox;
+
+void ew__letterbox_init(ew__letterbox *box);
+/* Frees what was never opened. The loop has ended, and so have those that could write to it. */
+void ew__letterbox_done(ew__letterbox *box, const ew_env *env);
+
+/* The app's ew__others.tell. Any thread, while the loops' memory stays: that of a loop which runs, say. */
+void ew__app_tell_others(struct ew__others *others, const ew__home *from, const ew__wire *wire, ew_str text);
+
+#endif

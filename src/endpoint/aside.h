@@ -1,0 +1,32 @@
+/*
+ * endpoint/aside.h: a few bytes for a peer on a connection of their own (ew__conn_ops.aside): dialled, sent, closed.
+ * Nobody is told how it went. Loop thread only. May include: base, io.
+ */
+#ifndef EW_ENDPOINT_ASIDE_H
+#define EW_ENDPOINT_ASIDE_H
+
+#include "base/out.h"
+#include "io/stream.h"
+
+#define EW__ASIDES_MAX 8 /* at once */
+
+typedef struct ew__asides ew__asides;
+
+/* Those under way. */
+struct ew__asides {
+    ew__loop *loop;
+    struct ew__aside *first;
+    uint32_t n;
+    void (*gone)(ew__asides *asides); /* the last of them is */
+};
+
+void ew__asides_init(ew__asides *asides, ew__loop *loop, void (*gone)(ew__asides *asides));
+/*
+ * where: TCP or Unix; what it points to is borrowed until all are gone. bytes are copied. EW_OK: begun. EW_EBUSY (too
+ * many, or where is a child), EW_ENOMEM: nothing happened.
+ */
+ew_err ew__aside_send(ew__asides *asides, const ew__where *where, const void *bytes, size_t n);
+/* Gives all of them up; gone follows if there are any. */
+void ew__asides_close(ew__asides *asides);
+
+#endif

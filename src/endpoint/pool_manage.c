@@ -1,0 +1,116 @@
+/*
+ * endpoint/pool_manage.c: targets that are processes of ours: a call goes to the one that has the fewest. A call that
+ * no process can take waits: for one to come up, or for room. It fails when every process has failed to come up while it
+ * waited; a later one makes them try again.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "endpoint/runner.h"
+#include <stdio.h>
+
+typedef struct ew__pool_manage {
+    unsigned n;
+    unsigned turn; /* whose it is among those that have equally much to do */
+    ew__runner runners[];
+} managing;
+
+static size_t size_of(unsigned n) { return sizeof(managing) + n * sizeof(ew__runner); }
+
+/* ---- the queue ---- */
+
+/* A process that has failed is tried again for calls that came after that. */
+static void want(const ew__pool *pool, managing *self) {
+    for (unsigned i = 0; i < self->n && pool->last; i++)
+        if (pool->last->number > self->runners[i].failed_for)
+            ew__runner_want(&self->runners[i]);
+}
+
+static ew__runner *least_busy(managing *self) {
+    ew__runner *best = NULL;
+    uint32_t most = 0;
+    for (unsigned i = 0; i < self->n; i++) {
+        ew__runner *runner = &self->runners[(self->turn + i) % self->n];
+        uint32_t capacity = ew__runner_capacity(runner);
+        if (capacity <= most)
+            continue;
+        best = runner;
+        most = capacity;
+    }
+    if (best)
+        self->turn = (unsigned)(best - self->runners) + 1;
+    return best;
+}
+
+static void give(ew__pool *pool, managing *self) {
+    ew__runner *runner;
+    while (pool->first && (runner = least_busy(self)) != NULL) {
+        ew_call *call = ew__pool_dequeue(pool->first);
+        if (pool->wire->open(runner->link->peer, call) != EW_OK)
+            ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
+    }
+}
+
+static void fail_hopeless(ew__pool *pool, const managing *self) {
+    const ew__runner *least = &self->runners[0], *last = least;
+    for (unsigned i = 1; i < self->n; i++) {
+        const ew__runner *runner = &self->runners[i];
+        least = runner->failed_for < least->failed_for ? runner : least;
+        last = runner->failed_for > last->failed_for ? runner : last;
+    }
+    uint64_t until = least->failed_for; /* an end may open another call, and change all of this */
+    char text[sizeof last->problem];
+    if (until > 0)
+        (void)snprintf(text, sizeof text, "%s", last->problem);
+    while (pool->first && pool->first->number <= until)
+        ew__call_fail_as(ew__pool_dequeue(pool->first), EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(text));
+}
+
+static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
+    managing *self = pool->manage;
+    (void)fresh;
+    if (pool->closing)
+        return;
+    want(pool, self);
+    give(pool, self);
+    fail_hopeless(pool, self);
+}
+
+/* ---- life ---- */
+
+static void close_all(ew__pool *pool) {
+    for (unsigned i = 0; i < pool->manage->n; i++)
+        ew__runner_close(&pool->manage->runners[i]);
+}
+
+static bool is_closed(const ew__pool *pool) {
+    for (unsigned i = 0; i < pool->manage->n; i++)
+        if (!ew__runner_is_closed(&pool->manage->runners[i]))
+            return false;
+    return true;
+}
+
+static void done(ew__pool *pool) {
+    managing *self = pool->manage;
+    for (unsigned i = 0; i < self->n; i++)
+        ew__runner_done(&self->runners[i]);
+    ew__free(pool->loop->home.env, self, size_of(self->n));
+}
+
+static const ew__pool_kind kind = {.serve = serve, .close = close_all, .is_closed = is_closed, .done = done};
+
+ew_err ew__pool_manage(ew__pool *pool, unsigned n) {
+    uint16_t port = pool->where.port;
+    if (n == 0 || (port > 0 && n - 1 > 65535u - port))
+        return EW_EINVAL;
+    managing *self = ew__zalloc(pool->loop->home.env, size_of(n));
+    if (!self)
+        return EW_ENOMEM;
+    self->n = n;
+    pool->manage = self;
+    pool->kind = &kind;
+    ew_err err = EW_OK;
+    for (unsigned i = 0; i < n && err == EW_OK; i++) {
+        self->runners[i].next = &self->runners[(i + 1) % n];
+        err = ew__runner_init(&self->runners[i], pool, (uint16_t)(port ? port + i : 0));
+    }
+    return err;
+}

@@ -1,0 +1,378 @@
+/*
+ * endpoint/runner.c: see runner.h. The connection that succeeds is the one that is used: nothing is tried before.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "endpoint/runner.h"
+#include <stdio.h>
+
+#define DIAL_MS 10 /* between two dials, doubling */
+#define DIAL_MAX_MS 200
+#define PAUSE_MS 100 /* between two starts, doubling */
+#define PAUSE_MAX_MS 2000
+#define WELL_MS 10000     /* who ran so long starts the pauses anew */
+#define AGAIN_MS 50       /* from the end of a good connection: a process that dies may still accept for a moment */
+#define STEADY_MS 1000    /* a connection that was good for so long starts the dials anew */
+#define GRACE_MS 5000     /* from SIGTERM to SIGKILL */
+#define LAST_WORDS_MS 500 /* from its end until we no longer read what it has sent before */
+#define FAR_MS 3600000u   /* the timer when it means nothing */
+#define PICKS 8           /* tries for a free port that no other of ours has picked, too */
+
+static ew__home *home_of(const ew__runner *runner) { return &runner->pool->loop->home; }
+
+static const char *name_of(const ew__runner *runner) { return runner->argv[0]; }
+
+static void tell(ew__runner *runner) { runner->pool->kind->serve(runner->pool, NULL); }
+
+static void on_time(ew__timer *timer, uint64_t now);
+
+static void set_timer(ew__runner *runner, uint64_t at) {
+    (void)ew__timer_set(&home_of(runner)->timers, &runner->timer, at, on_time); /* a move: cannot fail */
+}
+
+static void stop_timer(ew__runner *runner) { set_timer(runner, home_of(runner)->now + EW__MS(FAR_MS)); }
+
+/* ---- its end ---- */
+
+/* runner->problem says why it did not come up. */
+static void note_failure(ew__runner *runner) {
+    ew_log_level level = runner->next == runner ? EW_LOG_DEBUG : EW_LOG_WARN; /* else the calls tell it */
+    runner->failed_for = runner->pool->n_calls;
+    ew__log(home_of(runner)->env, level, "runner", "%s", runner->problem);
+}
+
+static bool anything_left(const ew__runner *runner) {
+    return runner->link || runner->dial || runner->companion.dial || runner->companion.open;
+}
+
+/* Something of it has gone: was it the last? */
+static void check_down(ew__runner *runner) {
+    if (runner->closing) {
+        ew__pool_check_closed(runner->pool);
+    } else if (runner->state == EW__RUNNER_ENDS && !anything_left(runner)) {
+        runner->state = EW__RUNNER_DOWN;
+        stop_timer(runner);
+        tell(runner);
+    }
+}
+
+/* The process has ended, or is about to. */
+static void leave(ew__runner *runner) {
+    ew__home *home = home_of(runner);
+    runner->state = EW__RUNNER_ENDS;
+    if (runner->up_at && home->now - runner->up_at >= EW__MS(WELL_MS))
+        runner->pause_ms = 0;
+    set_timer(runner, home->now + EW__MS(LAST_WORDS_MS));
+    if (runner->dial)
+        ew__dial_cancel(runner->dial);
+}
+
+/* Makes it end; check_down follows. */
+static void end_process(ew__runner *runner) {
+    leave(runner);
+    if (!ew__companion_close(&runner->companion))
+        check_down(runner);
+}
+
+static void on_companion_ended(ew__companion *companion) {
+    ew__runner *runner = ew__container_of(companion, ew__runner, companion);
+    bool early = runner->up_at == 0;
+    leave(runner);
+    if (early) {
+        (void)snprintf(runner->problem, sizeof runner->problem, "%s%s%s",
+                       companion->line[0] ? companion->line : "it ended",
+                       companion->ran ? " before it listened on " : "", companion->ran ? runner->address.text : "");
+        note_failure(runner);
+        tell(runner);
+    }
+}
+
+static void on_companion_closed(ew__companion *companion) {
+    check_down(ew__container_of(companion, ew__runner, companion));
+}
+
+/* ---- the connection ---- */
+
+static void dial_later(ew__runner *runner);
+
+static void on_link_ready(ew__link *link) { tell(link->owner_ud); }
+
+static ew_err on_link_aside(ew__link *link, const void *bytes, size_t n) {
+    ew__runner *runner = link->owner_ud;
+    if (runner->closing || runner->state != EW__RUNNER_UP)
+        return EW_EBUSY;
+    return ew__aside_send(&runner->pool->asides, &runner->where, bytes, n);
+}
+
+/* The process runs on, as far as we know: it is dialled again, soon if the connection was a good one. */
+static void dial_again(ew__runner *runner, bool was_good) {
+    ew__home *home = home_of(runner);
+    runner->state = EW__RUNNER_DIALS;
+    if (!was_good) {
+        dial_later(runner);
+        return;
+    }
+    runner->dial_ms = DIAL_MS;
+    runner->dial_until = home->now + EW__MS(home->limits->runner_wait_ms);
+    set_timer(runner, home->now + EW__MS(AGAIN_MS));
+}
+
+static void on_link_closed(ew__link *link, ew_err why) {
+    ew__runner *runner = link->owner_ud;
+    ew__home *home = home_of(runner);
+    (void)why;
+    EW__LIST_REMOVE(runner->pool->links, link);
+    runner->pool->n_links--;
+    runner->link = NULL;
+    if (runner->closing || runner->state != EW__RUNNER_UP) {
+        check_down(runner);
+    } else if (link->conn.stuck) {
+        ew__log(home->env, EW_LOG_WARN, "runner", "%s does not end a call on %s: it is ended", name_of(runner),
+                runner->address.text);
+        end_process(runner);
+    } else {
+        dial_again(runner, link->stream.bytes_in > 0 || home->now - runner->linked_at >= EW__MS(STEADY_MS));
+    }
+}
+
+static const ew__link_owner owner = {.ready = on_link_ready, .aside = on_link_aside, .closed = on_link_closed};
+
+static void adopt(ew__runner *runner) {
+    ew__pool *pool = runner->pool;
+    ew__link *link = runner->link;
+    EW__LIST_ADD(pool->links, link);
+    pool->n_links++;
+    ew__count(&pool->traffic.dialled, 1);
+    ew__link_start(link, pool->loop, pool->wire, EW__CALL);
+    if (runner->closing || runner->state != EW__RUNNER_DIALS) { /* it was cancelled too late */
+        ew__link_close(link, EW_OK);
+        return;
+    }
+    runner->state = EW__RUNNER_UP;
+    runner->linked_at = home_of(runner)->now;
+    runner->up_at = runner->up_at ? runner->up_at : runner->linked_at;
+    runner->failed_for = 0;
+    stop_timer(runner);
+    tell(runner);
+}
+
+static void give_up(ew__runner *runner) {
+    (void)snprintf(runner->problem, sizeof runner->problem, "%.150s does not listen on %s after %g s", name_of(runner),
+                   runner->address.text, (double)home_of(runner)->limits->runner_wait_ms / 1000);
+    note_failure(runner);
+    end_process(runner);
+    tell(runner);
+}
+
+static void dial_later(ew__runner *runner) {
+    uint64_t at = home_of(runner)->now + EW__MS(runner->dial_ms);
+    runner->dial_ms = runner->dial_ms * 2 < DIAL_MAX_MS ? runner->dial_ms * 2 : DIAL_MAX_MS;
+    set_timer(runner, at < runner->dial_until ? at : runner->dial_until);
+}
+
+static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
+    ew__link *link = ew__container_of(stream, ew__link, stream);
+    ew__runner *runner = link->owner_ud;
+    (void)detail;
+    ew__home_read_clock(home_of(runner));
+    runner->dial = NULL;
+    if (err == EW_OK) {
+        adopt(runner);
+        return;
+    }
+    runner->link = NULL;
+    ew__link_discard(link);
+    if (!runner->closing && runner->state == EW__RUNNER_DIALS)
+        dial_later(runner);
+    else
+        check_down(runner);
+}
+
+static void dial(ew__runner *runner) {
+    ew__pool *pool = runner->pool;
+    ew__home *home = home_of(runner);
+    uint64_t left = runner->dial_until > home->now ? (runner->dial_until - home->now) / EW__MS(1) + 1 : 1;
+    uint64_t ms = left < home->limits->connect_ms ? left : home->limits->connect_ms;
+    ew__link *link = ew__link_new(pool->loop, &runner->site, &pool->scratches, &pool->traffic, &owner, runner);
+    ew_err err =
+        link ? ew__dial_start(pool->loop, &link->stream, &runner->where, ms, on_dialled, &runner->dial) : EW_ENOMEM;
+    if (err == EW_OK) {
+        runner->link = link;
+        return;
+    }
+    if (link)
+        ew__link_discard(link);
+    dial_later(runner);
+}
+
+/* ---- its beginning ---- */
+
+static void on_companion_started(ew__companion *companion) {
+    ew__runner *runner = ew__container_of(companion, ew__runner, companion);
+    ew__home *home = home_of(runner);
+    runner->state = EW__RUNNER_DIALS;
+    runner->dial_ms = DIAL_MS;
+    runner->dial_until = home->now + EW__MS(home->limits->runner_wait_ms);
+    set_timer(runner, home->now + EW__MS(DIAL_MS));
+}
+
+static bool is_picked(const ew__runner *runner) {
+    for (const ew__runner *other = runner->next; other != runner; other = other->next)
+        if (other->address.port == runner->address.port)
+            return true;
+    return false;
+}
+
+static ew_err find_port(ew__runner *runner) {
+    ew_err err = EW_OK;
+    if (!runner->any_port)
+        return ew__address_probe(&runner->address);
+    for (int i = 0; i < PICKS && err == EW_OK; i++) {
+        err = ew__address_pick(&runner->address);
+        if (!is_picked(runner))
+            break;
+    }
+    return err;
+}
+
+static void fail_to_start(ew__runner *runner) {
+    runner->state = EW__RUNNER_DOWN;
+    note_failure(runner);
+}
+
+static void start(ew__runner *runner) {
+    ew__home *home = home_of(runner);
+    runner->started_at = ew__home_read_clock(home);
+    runner->up_at = 0;
+    runner->pause_ms = runner->pause_ms * 2 < PAUSE_MAX_MS ? runner->pause_ms * 2 : PAUSE_MAX_MS;
+    if (runner->pause_ms == 0)
+        runner->pause_ms = PAUSE_MS;
+    stop_timer(runner);
+    ew_err err = find_port(runner);
+    if (err != EW_OK) {
+        const char *why = err == EW_EADDRINUSE ? "is in use: is another runner there?" : ew_err_text(err);
+        (void)snprintf(runner->problem, sizeof runner->problem, "%s%s %s", runner->address.text,
+                       err == EW_EADDRINUSE ? "" : ":", why);
+        fail_to_start(runner);
+        return;
+    }
+    runner->where.port = runner->address.port;
+    runner->site.authority = ew_str_from(runner->address.text);
+    (void)snprintf(runner->var, sizeof runner->var, "RRQ_RUNNER_TCP_SOCKET=%s", runner->address.text);
+    ew__where program = {.argv = runner->argv, .vars = runner->vars, .grace_ms = GRACE_MS};
+    ew__companion_init(&runner->companion, runner->pool->loop, &program);
+    runner->companion.started = on_companion_started;
+    runner->companion.ended = on_companion_ended;
+    runner->companion.closed = on_companion_closed;
+    runner->state = EW__RUNNER_STARTS;
+    ew__companion_start(&runner->companion);
+    if (runner->companion.state == EW__COMPANION_ENDED) {
+        (void)snprintf(runner->problem, sizeof runner->problem, "%s", runner->companion.line);
+        fail_to_start(runner);
+    }
+}
+
+void ew__runner_want(ew__runner *runner) {
+    uint64_t at = runner->started_at + EW__MS(runner->pause_ms);
+    if (runner->state != EW__RUNNER_DOWN || runner->closing)
+        return;
+    if (at <= ew__home_read_clock(home_of(runner))) {
+        start(runner);
+    } else {
+        runner->state = EW__RUNNER_PAUSES;
+        set_timer(runner, at);
+    }
+}
+
+static void on_time(ew__timer *timer, uint64_t now) {
+    ew__runner *runner = ew__container_of(timer, ew__runner, timer);
+    (void)now;
+    stop_timer(runner); /* its place has just become free: cannot fail */
+    switch ((ew__runner_state)runner->state) {
+    case EW__RUNNER_PAUSES:
+        start(runner);
+        if (runner->state == EW__RUNNER_DOWN)
+            tell(runner);
+        break;
+    case EW__RUNNER_DIALS:
+        if (!runner->dial && now >= runner->dial_until)
+            give_up(runner);
+        else if (!runner->dial)
+            dial(runner);
+        break;
+    case EW__RUNNER_ENDS: /* somebody else holds its end of the connection */
+        if (runner->link && !runner->dial)
+            ew__link_close(runner->link, EW_ECLOSED);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- life ---- */
+
+/* The program, its arguments, and where it is to listen. */
+static ew_err make_command(ew__runner *runner, const char *const *argv) {
+    size_t n = 0;
+    while (argv[n])
+        n++;
+    runner->argv_size = (n + 3) * sizeof *runner->argv;
+    runner->argv = ew__alloc(home_of(runner)->env, runner->argv_size);
+    if (!runner->argv)
+        return EW_ENOMEM;
+    memcpy((void *)runner->argv, argv, n * sizeof *argv);
+    runner->argv[n] = "--tcp-socket";
+    runner->argv[n + 1] = runner->address.text;
+    runner->argv[n + 2] = NULL;
+    runner->vars[0] = runner->var;
+    return EW_OK;
+}
+
+/* The host as a dial wants it: in the address's own spelling, without brackets. */
+static void set_host(ew__runner *runner) {
+    const char *text = runner->address.text;
+    size_t skip = text[0] == '[' ? 1 : 0;
+    (void)snprintf(runner->host, sizeof runner->host, "%.*s", (int)strcspn(text + skip, skip ? "]" : ":"), text + skip);
+}
+
+ew_err ew__runner_init(ew__runner *runner, ew__pool *pool, uint16_t port) {
+    const char *host = pool->where.host;
+    bool v6 = strchr(host, ':') != NULL;
+    char text[128];
+    runner->pool = pool;
+    runner->any_port = port == 0;
+    (void)snprintf(text, sizeof text, "%s%.100s%s:%u", v6 ? "[" : "", host, v6 ? "]" : "", port);
+    if (ew__address_parse(text, &runner->address) != EW_OK || runner->address.kind != EW__ADDR_TCP)
+        return EW_EINVAL;
+    set_host(runner);
+    runner->where = (ew__where){.kind = EW__WHERE_TCP, .host = runner->host, .port = port};
+    runner->site = pool->site;
+    ew_err err = make_command(runner, pool->where.argv);
+    if (err == EW_OK)
+        err = ew__timer_set(&home_of(runner)->timers, &runner->timer, home_of(runner)->now + EW__MS(FAR_MS), on_time);
+    return err;
+}
+
+uint32_t ew__runner_capacity(const ew__runner *runner) {
+    const ew__link *link = runner->link;
+    bool up = runner->state == EW__RUNNER_UP && link->peer && !link->stream.closing;
+    return up ? runner->pool->wire->capacity(link->peer) : 0;
+}
+
+void ew__runner_close(ew__runner *runner) {
+    runner->closing = true;
+    ew__timer_stop(&home_of(runner)->timers, &runner->timer);
+    if (runner->dial)
+        ew__dial_cancel(runner->dial);
+    (void)ew__companion_close(&runner->companion);
+}
+
+bool ew__runner_is_closed(const ew__runner *runner) {
+    return !runner->dial && !runner->companion.dial && !runner->companion.open;
+}
+
+void ew__runner_done(ew__runner *runner) {
+    if (!runner->pool)
+        return;
+    ew__timer_stop(&home_of(runner)->timers, &runner->timer);
+    ew__free(home_of(runner)->env, (void *)runner->argv, runner->argv_size);
+}

@@ -1,0 +1,357 @@
+/*
+ * wire/rrq/call.c: requests that leave: we are the orchestrator. To the call model this is their callee's end: it is
+ * told their cancelling, and owes each of them one end, which the runner says, or the connection's death.
+ *
+ * A runner that was asked for an end gets some time for it. If it stays silent the call ends without it, but its request
+ * still runs there: no further ones are given to this connection, and once only such requests are left on it, it is
+ * closed (which cancels them), and a process of ours is ended. So nobody else's request is lost with a stuck one.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/rrq/rrq.h"
+
+#define MESSAGE_ROOM 1024 /* messages of errors with escapes are decoded, up to here */
+
+static ew__home *home_of(const ew__rrq_call *entry) { return entry->base.call->home; }
+
+/* ---- the end of a call ---- */
+
+/* A request ended: the next may come. */
+static void tell_ready(ew__rrq_peer *peer) {
+    ew__conn *conn = peer->peer.conn;
+    ew__rrq_check_drained(peer);
+    if (!peer->closed && conn->ops->ready)
+        conn->ops->ready(conn);
+}
+
+static void check_stuck(ew__rrq_peer *peer) {
+    if (peer->closed || peer->n_stuck == 0 || peer->calls.sent.n > peer->n_stuck)
+        return;
+    ew__log(peer->peer.conn->home->env, EW_LOG_WARN, "rrq",
+            "the runner does not end %u request(s) that it was asked to end: giving it up", peer->n_stuck);
+    peer->peer.conn->stuck = true;
+    ew__rrq_abort(peer);
+}
+
+/* Takes a request off the connection. The caller of this gives the reference back after it has ended the call. */
+static ew_call *detach(ew__rrq_call *entry) {
+    ew__rrq_peer *peer = ew__rrq_peer_of(entry);
+    if (entry->phase == EW__RRQ_STUCK)
+        peer->n_stuck--;
+    ew__rpc_call_remove(&entry->base);
+    return entry->base.call;
+}
+
+static void fail_as(ew__rrq_call *entry, ew_origin origin, ew_status status, ew_str message) {
+    bool over = entry->phase == EW__RRQ_STUCK;
+    ew_call *call = detach(entry);
+    if (!over)
+        ew__call_fail_as(call, origin, status, message);
+    ew_call_unref(call);
+}
+
+void ew__rrq_fail_sent(ew__rrq_peer *peer, ew_origin origin, ew_status status, ew_str message) {
+    while (peer->calls.sent.first)
+        fail_as(ew__rrq_call_of(peer->calls.sent.first), origin, status, message);
+}
+
+static void fail_one(ew__rrq_call *entry, const char *problem) {
+    ew__rrq_peer *peer = ew__rrq_peer_of(entry);
+    fail_as(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL, ew_str_from(problem));
+    check_stuck(peer);
+    tell_ready(peer);
+}
+
+/* ---- what the call tells its callee: onto the wire ---- */
+
+static void on_open(ew_call *call) { (void)call; /* calls reach a wire opened (wire.h) */ }
+
+/* On a connection of its own, so that it overtakes whatever waits on this one; where there is none, on this one. */
+static void send_cancel(ew__rrq_call *entry) {
+    ew__rrq_peer *peer = ew__rrq_peer_of(entry);
+    ew__conn *conn = peer->peer.conn;
+    ew__rpc_out message;
+    uint8_t frame[EW__LENPFX_HEAD + 2 * EW__RRQ_ID_MAX + 128];
+    ew__rrq_put_cancel(&message, &entry->ids);
+    if (conn->ops->aside && message.len + EW__LENPFX_HEAD <= sizeof frame &&
+        ew__lenpfx_head(message.len, message.len, frame)) {
+        (void)ew__rpc_out_copy(&message, frame + EW__LENPFX_HEAD);
+        if (conn->ops->aside(conn, frame, message.len + EW__LENPFX_HEAD) == EW_OK)
+            return;
+    }
+    ew__rrq_send(peer, &message, NULL);
+}
+
+static void give_up(ew__rrq_call *entry) {
+    ew__rrq_peer *peer = ew__rrq_peer_of(entry);
+    entry->phase = EW__RRQ_STUCK;
+    peer->n_stuck++;
+    ew__call_fail_as(entry->base.call, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED,
+                     EW_STR("the call was cancelled, and the runner has not ended it"));
+    check_stuck(peer);
+    tell_ready(peer);
+}
+
+static void on_no_end(ew__timer *timer, uint64_t now);
+
+/* Without a timer it is as if the time were over. */
+static void wait_for_end(ew__rrq_call *entry, uint8_t phase) {
+    ew__home *home = home_of(entry);
+    uint64_t ms = home->limits->runner_grace_ms;
+    entry->phase = phase;
+    if (phase == EW__RRQ_CANCELLING)
+        send_cancel(entry);
+    else
+        ms /= 2; /* its own timeout should come now; then it is asked */
+    if (ew__timer_set(&home->timers, &entry->base.timer, home->now + EW__MS(ms), on_no_end) != EW_OK)
+        give_up(entry);
+}
+
+static void on_no_end(ew__timer *timer, uint64_t now) {
+    ew__rrq_call *entry = ew__container_of(timer, ew__rrq_call, base.timer);
+    (void)now;
+    if (entry->phase == EW__RRQ_LATE)
+        wait_for_end(entry, EW__RRQ_CANCELLING);
+    else
+        give_up(entry);
+}
+
+/* The runner knows the deadline: it is given the time to say so itself. */
+static void on_cancel(ew_call *call, ew__cancel_why why) {
+    wait_for_end(call->callee_ud, why == EW__CANCEL_DEADLINE ? EW__RRQ_LATE : EW__RRQ_CANCELLING);
+}
+
+static const ew__callee_ops callee = {.open = on_open, .cancel = on_cancel};
+
+/* ---- opening ---- */
+
+static bool is_object(ew_str json) { return ew_json_typeof(json) == EW_JSON_OBJECT; }
+
+const char *ew__rrq_refuses(const ew_request_options *options) {
+    if (options->input_stream)
+        return "the rrq wire carries no input stream";
+    if (options->input.len && !is_object(options->input) && ew_json_typeof(options->input) != EW_JSON_NULL)
+        return "the rrq wire carries only an object as input: it becomes the params of the job";
+    if (ew__rrq_handler_of(options->action).len == 0)
+        return "the name of the handler is missing";
+    return ew__rrq_context_problem(options->context);
+}
+
+uint64_t ew__rrq_most(const ew_limits *limits) { return limits->runner_calls; }
+
+uint32_t ew__rrq_capacity(const ew__peer *base) {
+    const ew__rrq_peer *peer = (const ew__rrq_peer *)(const void *)base;
+    const ew_limits *limits = ew__rrq_limits(peer);
+    bool full = base->conn->out.bytes >= limits->out_max_bytes / 2;
+    if (full || peer->closed || peer->draining || peer->n_stuck || peer->calls.sent.n >= limits->runner_calls)
+        return 0;
+    return (uint32_t)(limits->runner_calls - peer->calls.sent.n);
+}
+
+/* An id in quotes, in the call's memory: the given text, or a fresh one. */
+static ew_err make_id(ew_call *call, ew_str given, ew_str *ret) {
+    char fresh[EW__UUID_LEN + 2];
+    if (given.len == 0) {
+        fresh[0] = fresh[EW__UUID_LEN + 1] = '"';
+        ew__uuid_write(&call->home->rng, fresh + 1);
+        return ew__arena_str(&call->arena, ew__str(fresh, sizeof fresh), ret);
+    }
+    ew__buf quoted;
+    ew__buf_init(&quoted, call->home->env, EW__RRQ_ID_MAX);
+    ew_err err = ew__json_write_str(&quoted, given, false);
+    if (err == EW_OK)
+        err = ew__arena_str(&call->arena, ew__buf_view(&quoted), ret);
+    ew__buf_done(&quoted);
+    return err;
+}
+
+/* A job that the caller's context names keeps its id; the request has a new one each time. */
+static ew_err choose_ids(ew_call *call, ew__rrq_ids *ret) {
+    ew_str job = call->context.len ? ew_json_member(call->context, EW_STR("job_id")) : ew__str(NULL, 0);
+    ew_err err = make_id(call, call->wire_id, &ret->request);
+    if (err != EW_OK)
+        return err;
+    return job.len ? ew__arena_str(&call->arena, job, &ret->job) : make_id(call, ew__str(NULL, 0), &ret->job);
+}
+
+static uint64_t wall_deadline(const ew_call *call, uint64_t wall_ms) {
+    uint64_t now = call->home->now;
+    return wall_ms + (call->deadline > now ? (call->deadline - now) / EW__MS(1) : 0);
+}
+
+/* Writes the request. EW_OK, EW_ENOMEM, EW_ELIMIT (too large). */
+static ew_err send_request(ew__rrq_peer *peer, ew_call *call, const ew__rrq_ids *ids) {
+    bool list = call->kind == EW__CALL_LIST;
+    char parent[EW__TRACEPARENT_LEN];
+    uint64_t wall = ew__rrq_wall_ms(peer->peer.conn->scratch, call->home);
+    ew__buf head, tail;
+    ew__rpc_out message;
+    ew__trace_parent(ew__call_trace(call), parent);
+    ew__rrq_ask ask = {.ids = *ids,
+                       .function = list ? EW_STR(EW__RRQ_LIST) : ew__rrq_handler_of(call->key),
+                       .now_ms = wall,
+                       .has_deadline = call->deadline != EW__NEVER,
+                       .attempt = call->attempt,
+                       .context = call->context,
+                       .labels = call->labels,
+                       .traceparent = ew__str(parent, sizeof parent),
+                       .tracestate = call->tracestate};
+    if (ask.has_deadline)
+        ask.deadline_ms = wall_deadline(call, wall);
+    ew__buf_init(&head, call->home->env, SIZE_MAX / 2);
+    ew__buf_init(&tail, call->home->env, SIZE_MAX / 2);
+    ew_err err = ew__rrq_write_request(&head, &tail, &ask);
+    if (err == EW_OK) {
+        ew__rpc_out_begin(&message, ew__buf_view(&head));
+        ew__rpc_out_add(&message, list || !is_object(call->input) ? EW_STR("{}") : call->input);
+        ew__rpc_out_add(&message, ew__buf_view(&tail));
+        if (ew__rpc_fits(&peer->calls, message.len))
+            ew__rrq_send(peer, &message, call);
+        else
+            err = EW_ELIMIT;
+    }
+    ew__buf_done(&head);
+    ew__buf_done(&tail);
+    return err;
+}
+
+static ew_err add_call(ew__rrq_peer *peer, ew__rrq_call *entry, ew_call *call) {
+    memset(entry, 0, sizeof *entry);
+    entry->base.all = &peer->calls;
+    entry->base.call = call;
+    ew_err err = choose_ids(call, &entry->ids);
+    entry->base.id = entry->ids.request;
+    return err == EW_OK ? ew__rpc_call_send(&entry->base, &callee) : err;
+}
+
+static ew_str unsent_reason(ew_err err) {
+    return err == EW_ELIMIT    ? EW_STR("the input, or an id, is too large for this connection")
+           : err == EW_EEXISTS ? EW_STR("a call with this id still runs")
+                               : EW_STR("out of memory");
+}
+
+/* What a bridge hands over was not asked before whether this wire can carry it. */
+static const char *problem_of(const ew_call *call) {
+    ew_request_options options = {
+        .action = call->key, .input = call->input, .context = call->context, .input_stream = call->has_input};
+    return call->kind == EW__CALL_LIST ? NULL : ew__rrq_refuses(&options);
+}
+
+ew_err ew__rrq_open(ew__peer *base, ew_call *call) {
+    ew__rrq_peer *peer = (ew__rrq_peer *)(void *)base;
+    if (ew__rrq_capacity(base) == 0)
+        return EW_EBUSY;
+    call->wire = base->wire->name;
+    const char *problem = problem_of(call);
+    if (problem) {
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INVALID_ARGUMENT, ew_str_from(problem));
+        return EW_OK;
+    }
+    ew__rrq_call *entry = ew_call_alloc(call, sizeof *entry);
+    ew_err err = entry ? add_call(peer, entry, call) : EW_ENOMEM;
+    if (err != EW_OK) {
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
+        return EW_OK;
+    }
+    err = send_request(peer, call, &entry->ids);
+    if (err != EW_OK)
+        fail_as(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
+    return EW_OK;
+}
+
+/* ---- what the runner says: into the call ---- */
+
+/* Two spellings of one string are one id. */
+static bool same_id(ew_str a, ew_str b) {
+    char x[EW__RRQ_ID_MAX], y[EW__RRQ_ID_MAX];
+    return ew__str_is(a, b) || ew__str_is(ew__rpc_key(a, x, sizeof x), ew__rpc_key(b, y, sizeof y));
+}
+
+static void end_call(ew__rrq_call *entry, const ew__rrq_outcome *outcome) {
+    ew__rrq_peer *peer = ew__rrq_peer_of(entry);
+    ew_call *call = detach(entry);
+    ew_fault fault = outcome->fault;
+    if (outcome->success && call->kind == EW__CALL_LIST && !is_object(outcome->result))
+        ew__call_fail_as(call, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL,
+                         EW_STR("the answer to " EW__RRQ_LIST " is no object"));
+    else if (outcome->success)
+        (void)ew__call_done_valid(call, outcome->result);
+    else {
+        if (call->kind == EW__CALL_LIST && outcome->no_handler)
+            fault = (ew_fault){.status = EW_STATUS_UNIMPLEMENTED,
+                               .message = EW_STR("the runner cannot list its actions: RRQ has no message for it")};
+        (void)ew_call_fail_with(call, &fault);
+    }
+    ew_call_unref(call);
+    check_stuck(peer);
+    tell_ready(peer);
+}
+
+static void on_outcome(ew__rrq_call *entry, const ew__rrq_message *message, const ew__rrq_ids *ids) {
+    char text[MESSAGE_ROOM];
+    ew__rrq_outcome outcome = {.ids = *ids, .text = text, .room = sizeof text};
+    if (entry->phase == EW__RRQ_STUCK) { /* at last; its call has ended long ago */
+        ew__rrq_peer *peer = ew__rrq_peer_of(entry);
+        ew__rpc_late(&peer->calls);
+        ew_call_unref(detach(entry));
+        check_stuck(peer);
+        tell_ready(peer);
+        return;
+    }
+    if (!same_id(ids->job, entry->ids.job)) {
+        fail_one(entry, "the outcome is for another job");
+        return;
+    }
+    ew__buf_init(&outcome.details, home_of(entry)->env, SIZE_MAX / 2);
+    const char *problem = ew__rrq_read_outcome(message, &outcome);
+    if (problem)
+        fail_one(entry, problem);
+    else
+        end_call(entry, &outcome);
+    ew__buf_done(&outcome.details);
+}
+
+/* Whose it is cannot be told by its request: the job's, or the only one that there is. NULL: nobody knows. */
+static ew__rrq_call *whose(const ew__rrq_peer *peer, const ew__rrq_ids *ids) {
+    ew__rpc_call *found = NULL;
+    unsigned n = 0;
+    if (peer->calls.sent.n == 1)
+        return ew__rrq_call_of(peer->calls.sent.first);
+    for (ew__rpc_call *at = peer->calls.sent.first; at && ids->job.len; at = at->next) {
+        if (same_id(ew__rrq_call_of(at)->ids.job, ids->job)) {
+            found = at;
+            n++;
+        }
+    }
+    return n == 1 ? ew__rrq_call_of(found) : NULL;
+}
+
+static void on_nameless(ew__rrq_peer *peer, const ew__rrq_ids *ids) {
+    ew__rrq_call *entry = whose(peer, ids);
+    if (entry)
+        fail_one(entry, "the outcome has no request_id");
+    else if (peer->calls.sent.n)
+        ew__rrq_break_off(peer, EW_STR("the runner sent an outcome without a request_id"));
+    else
+        ew__rpc_late(&peer->calls);
+}
+
+void ew__rrq_answer(ew__rrq_peer *peer, ew_str text) {
+    ew__rrq_message message;
+    ew__rrq_ids ids;
+    if (ew__rrq_read(text, &message) != NULL) {
+        ew__rrq_break_off(peer, EW_STR("the runner sent something that is no message of RRQ's"));
+        return;
+    }
+    if (message.kind != EW__RRQ_RESPONSE) {
+        ew__rpc_late(&peer->calls); /* a runner asks nothing */
+        return;
+    }
+    ew__rrq_read_ids(&message, &ids);
+    ew__rpc_call *entry = ids.request.len ? ew__rpc_call_find(&peer->calls.sent, ids.request) : NULL;
+    if (entry)
+        on_outcome(ew__rrq_call_of(entry), &message, &ids);
+    else if (ids.request.len)
+        ew__rpc_late(&peer->calls); /* late, or of nobody */
+    else
+        on_nameless(peer, &ids);
+}

@@ -1,0 +1,458 @@
+/*
+ * wire/rrq/codec.c: see codec.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/rrq/codec.h"
+#include <math.h>
+
+#define NONE ((ew_str){NULL, 0})
+#define TEXT(text)                                                                                                     \
+    { text, sizeof(text) - 1 } /* EW_STR in a constant table */
+#define N_OF(array) (sizeof(array) / sizeof *(array))
+#define MOST_RETRY_S 1e10 /* three centuries: what a runner asks beyond that is cut */
+
+static bool is_string(ew_str value) { return value.len > 0 && value.ptr[0] == '"'; }
+static bool is_object(ew_str value) { return value.len > 0 && value.ptr[0] == '{'; }
+static bool is_absent(ew_str value) { return value.len == 0 || value.ptr[0] == 'n'; }
+
+static bool is_strings(ew_str object) {
+    ew_json_iter it = {.offset_ = 0};
+    while (ew_json_next(object, &it))
+        if (!is_string(it.value))
+            return false;
+    return is_object(object);
+}
+
+/* A string without escapes; others are nobody's. */
+static ew_str plain(ew_str string) {
+    return is_string(string) && !memchr(string.ptr, '\\', string.len) ? ew__str(string.ptr + 1, string.len - 2) : NONE;
+}
+
+/* ---- the envelope ---- */
+
+static const ew_str kinds[] = {
+    [EW__RRQ_REQUEST] = {"request", 7}, [EW__RRQ_RESPONSE] = {"response", 8}, [EW__RRQ_CANCEL] = {"cancel", 6}};
+
+static ew__rrq_kind kind_of(ew_str type) {
+    char buf[16];
+    ew_str name = ew__rpc_text(type, buf, sizeof buf);
+    for (unsigned i = EW__RRQ_REQUEST; i <= EW__RRQ_CANCEL; i++)
+        if (ew__str_is(name, kinds[i]))
+            return (ew__rrq_kind)i;
+    return EW__RRQ_NONE;
+}
+
+const char *ew__rrq_read(ew_str text, ew__rrq_message *ret) {
+    enum { TYPE, PAYLOAD, N };
+    static const ew_str names[N] = {{"type", 4}, {"payload", 7}};
+    ew_str value[N];
+    ret->payload = NONE;
+    if (ew__json_parse(&ret->doc, text) != EW_OK)
+        return "not JSON";
+    if (ret->doc.type != EW_JSON_OBJECT)
+        return "a message is an object";
+    if (!ew__json_members(&ret->doc, ret->doc.root, names, N, value))
+        return "a member is repeated";
+    ret->kind = is_string(value[TYPE]) ? kind_of(value[TYPE]) : EW__RRQ_NONE;
+    ret->payload = value[PAYLOAD];
+    if (ret->kind == EW__RRQ_NONE)
+        return "type must be request, response or cancel";
+    return is_object(ret->payload) ? NULL : "payload must be an object";
+}
+
+/* ---- requests ---- */
+
+static ew_str id_or_none(ew_str value) { return is_string(value) && value.len <= EW__RRQ_ID_MAX ? value : NONE; }
+
+void ew__rrq_read_ids(const ew__rrq_message *message, ew__rrq_ids *ret) {
+    static const ew_str names[] = {{"job_id", 6}, {"request_id", 10}};
+    ew_str value[2];
+    bool clean = ew__json_members(&message->doc, message->payload, names, 2, value);
+    ret->job = clean ? id_or_none(value[0]) : NONE;
+    ret->request = clean ? id_or_none(value[1]) : NONE;
+}
+
+/* Absent is the version that there is. Any other string is a version that we do not know. */
+static bool read_version(ew_str value, bool *ret_foreign) {
+    *ret_foreign = !is_absent(value) && !ew__str_is(value, EW_STR("\"2\""));
+    return is_absent(value) || is_string(value);
+}
+
+static bool read_time(ew_str value, int64_t *ret_ms) {
+    return is_string(value) && ew__when_parse(ew__str(value.ptr + 1, value.len - 2), ret_ms);
+}
+
+static bool read_attempt(ew_str value, uint32_t *ret) {
+    uint64_t number;
+    if (value.len == 1 && value.ptr[0] >= '0' && value.ptr[0] <= '9') {
+        *ret = (uint32_t)(value.ptr[0] - '0');
+        return true;
+    }
+    if (ew_json_uint64(value, &number) != EW_OK || number > UINT32_MAX)
+        return false;
+    *ret = (uint32_t)number;
+    return true;
+}
+
+/* The members of a context that the protocol knows, in the order in which the orchestrator writes them. */
+enum { JOB, ATTEMPT, ENQUEUED, QUEUE, DEADLINE, TRACE, CORRELATION, WORKER, N_CONTEXT };
+static const ew_str context_names[N_CONTEXT] = {
+    {"job_id", 6},   {"attempt", 7},        {"enqueue_time", 12},        {"queue_name", 10},
+    {"deadline", 8}, {"trace_context", 13}, {"correlation_context", 19}, {"worker_id", 9}};
+
+static bool find_context(ew_str context, ew_str value[N_CONTEXT]) {
+    bool clean = true, repeated;
+    for (size_t i = 0; i < N_CONTEXT; i++) {
+        value[i] = ew__json_find_in(context, context_names[i], &repeated);
+        clean = clean && !repeated;
+    }
+    return clean;
+}
+
+static const char *read_context(ew__rrq_request *ret) {
+    ew_str value[N_CONTEXT];
+    int64_t enqueued;
+    if (!find_context(ret->context, value))
+        return "a member of context is repeated";
+    if (!is_string(value[JOB]))
+        return "context.job_id must be a string";
+    if (!read_attempt(value[ATTEMPT], &ret->attempt))
+        return "context.attempt must be an integer from 0 to 4294967295";
+    if (!read_time(value[ENQUEUED], &enqueued))
+        return "context.enqueue_time must be an RFC 3339 time";
+    if (!is_string(value[QUEUE]))
+        return "context.queue_name must be a string";
+    ret->has_deadline = !is_absent(value[DEADLINE]);
+    if (ret->has_deadline && !read_time(value[DEADLINE], &ret->deadline_ms))
+        return "context.deadline must be an RFC 3339 time";
+    if (!is_absent(value[TRACE])) {
+        if (!is_object(value[TRACE]))
+            return "context.trace_context must be an object";
+        ret->trace = value[TRACE];
+    }
+    if (!is_absent(value[CORRELATION])) {
+        if (!is_strings(value[CORRELATION]))
+            return "context.correlation_context must be an object of strings";
+        ret->labels = value[CORRELATION];
+    }
+    return is_absent(value[WORKER]) || is_string(value[WORKER]) ? NULL : "context.worker_id must be a string";
+}
+
+const char *ew__rrq_read_request(const ew__rrq_message *message, ew__rrq_request *ret) {
+    enum { VERSION, REQUEST_ID, JOB_ID, FUNCTION, PARAMS, CONTEXT, N };
+    static const ew_str names[N] = {{"protocol_version", 16}, {"request_id", 10}, {"job_id", 6},
+                                    {"function_name", 13},    {"params", 6},      {"context", 7}};
+    ew_str value[N];
+    memset(ret, 0, sizeof *ret);
+    bool clean = ew__json_members(&message->doc, message->payload, names, N, value);
+    ret->ids.request = clean ? id_or_none(value[REQUEST_ID]) : NONE;
+    ret->ids.job = clean ? id_or_none(value[JOB_ID]) : NONE;
+    if (!clean) {
+        ew__rrq_read_ids(message, &ret->ids); /* perhaps it is another member that is repeated */
+        return "a member of the request is repeated";
+    }
+    if (!ret->ids.request.len)
+        return "request_id must be a string of at most 1022 bytes";
+    if (!ret->ids.job.len)
+        return "job_id must be a string of at most 1022 bytes";
+    if (!read_version(value[VERSION], &ret->foreign))
+        return "protocol_version must be a string";
+    if (ret->foreign)
+        return NULL;
+    ret->function = value[FUNCTION];
+    ret->params = is_absent(value[PARAMS]) ? EW_STR("{}") : value[PARAMS];
+    ret->context = value[CONTEXT];
+    if (!is_string(ret->function))
+        return "function_name must be a string";
+    if (!is_object(ret->params))
+        return "params must be an object";
+    return is_object(ret->context) ? read_context(ret) : "context must be an object";
+}
+
+const char *ew__rrq_read_cancel(const ew__rrq_message *message, ew__rrq_cancel *ret) {
+    enum { VERSION, JOB_ID, REQUEST_ID, N };
+    static const ew_str names[N] = {{"protocol_version", 16}, {"job_id", 6}, {"request_id", 10}};
+    ew_str value[N];
+    memset(ret, 0, sizeof *ret);
+    if (!ew__json_members(&message->doc, message->payload, names, N, value))
+        return "a member of the cancel is repeated";
+    if (!read_version(value[VERSION], &ret->foreign))
+        return "protocol_version must be a string";
+    if (ret->foreign)
+        return NULL;
+    ret->ids.job = id_or_none(value[JOB_ID]);
+    ret->ids.request = id_or_none(value[REQUEST_ID]);
+    if (!ret->ids.job.len)
+        return "job_id must be a string of at most 1022 bytes";
+    return is_absent(value[REQUEST_ID]) || ret->ids.request.len ? NULL : "request_id must be a string";
+}
+
+/* ---- outcomes ---- */
+
+/* What the reserved types stand for. */
+static const struct {
+    ew_str type;
+    ew_status status;
+} types[] = {{TEXT("handler_not_found"), EW_STATUS_NOT_FOUND},
+             {TEXT("cancelled"), EW_STATUS_CANCELLED},
+             {TEXT("timeout"), EW_STATUS_DEADLINE_EXCEEDED}};
+
+static bool status_of_type(ew_str type, ew_status *ret) {
+    for (size_t i = 0; i < N_OF(types); i++) {
+        if (ew__str_is(type, types[i].type)) {
+            *ret = types[i].status;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a fault has no place for, with its details: {"type":T,"code":C,"details":D}. */
+static const char *keep_all(ew__rrq_outcome *ret, ew_str type, ew_str code, ew_str details) {
+    ew__buf_char(&ret->details, '{');
+    const ew_str value[] = {type, code, details};
+    static const char *const name[] = {"\"type\":", "\"code\":", "\"details\":"};
+    for (size_t i = 0; i < 3; i++) {
+        if (is_absent(value[i]))
+            continue;
+        ew__buf_cstr(&ret->details, ret->details.len > 1 ? "," : "");
+        ew__buf_cstr(&ret->details, name[i]);
+        ew__buf_str(&ret->details, value[i]);
+    }
+    if (ew__buf_char(&ret->details, '}') != EW_OK)
+        return "out of memory";
+    ret->fault.details = ew__buf_view(&ret->details);
+    return NULL;
+}
+
+/* Runners say all kinds of things; only what cannot be understood at all is refused. */
+static const char *read_error(ew_str error, ew__rrq_outcome *ret) {
+    ew_fault *fault = &ret->fault;
+    ew_status status;
+    if (is_absent(error))
+        return NULL;
+    if (!is_object(error))
+        return "error must be an object";
+    ew_str message = ew_json_member(error, EW_STR("message"));
+    ew_str type = ew_json_member(error, EW_STR("type")), code = ew_json_member(error, EW_STR("code"));
+    ew_str details = ew_json_member(error, EW_STR("details"));
+    if (!is_string(message))
+        return "error.message must be a string";
+    fault->message = ew__rpc_text(message, ret->text, ret->room);
+    if (fault->message.len == 0 && message.len > 2)
+        fault->message = ew__str(message.ptr + 1, message.len - 2); /* too long to decode: as it stands */
+    bool ours = ew_status_from_name(plain(code), &status) == EW_OK && status != EW_STATUS_OK;
+    bool known_type = status_of_type(plain(type), &fault->status);
+    ret->no_handler = ew__str_is(plain(type), types[0].type);
+    if (ours)
+        fault->status = status;
+    if ((!is_absent(code) && !ours) || (!is_absent(type) && !known_type))
+        return keep_all(ret, known_type ? NONE : type, ours ? NONE : code, details);
+    fault->details = is_absent(details) ? NONE : details;
+    return NULL;
+}
+
+static uint64_t retry_ms(ew_str seconds) {
+    double number = ew_json_get_double(seconds, "", 0);
+    if (!(number > 0)) /* not a number, too */
+        return 0;
+    return (uint64_t)(ceil((number < MOST_RETRY_S ? number : MOST_RETRY_S) * 1000));
+}
+
+const char *ew__rrq_read_outcome(const ew__rrq_message *message, ew__rrq_outcome *ret) {
+    enum { STATUS, RESULT, ERROR, RETRY, N };
+    static const ew_str names[N] = {{"status", 6}, {"result", 6}, {"error", 5}, {"retry_after_seconds", 19}};
+    ew_str value[N];
+    if (!ew__json_members(&message->doc, message->payload, names, N, value))
+        return "a member of the outcome is repeated";
+    ew_str status = plain(value[STATUS]);
+    ret->success = ew__str_is(status, EW_STR("success"));
+    ret->result = value[RESULT].len ? value[RESULT] : EW_STR("null");
+    if (ret->success)
+        return NULL;
+    ew_fault *fault = &ret->fault;
+    bool timeout = ew__str_is(status, EW_STR("timeout")), retry = ew__str_is(status, EW_STR("retry"));
+    if (!timeout && !retry && !ew__str_is(status, EW_STR("error")))
+        return "status must be success, retry, timeout or error";
+    *fault = (ew_fault){.status = retry ? EW_STATUS_UNAVAILABLE : EW_STATUS_UNKNOWN};
+    const char *problem = read_error(value[ERROR], ret);
+    if (timeout)
+        fault->status = EW_STATUS_DEADLINE_EXCEEDED;
+    fault->retryable = retry;
+    fault->retry_after_ms = retry ? retry_ms(value[RETRY]) : 0;
+    if (fault->message.len == 0)
+        fault->message = retry     ? EW_STR("the runner asks for a retry")
+                         : timeout ? EW_STR("the runner's time was over")
+                                   : EW_STR("the runner reports an error and does not say which");
+    return problem;
+}
+
+/* ---- writing ---- */
+
+void ew__rrq_put_success(ew__rpc_out *out, const ew__rrq_ids *ids, ew_str result) {
+    ew__rpc_out_begin(out, EW_STR("{\"type\":\"response\",\"payload\":{\"job_id\":"));
+    ew__rpc_out_add(out, ids->job);
+    ew__rpc_out_add(out, EW_STR(",\"request_id\":"));
+    ew__rpc_out_add(out, ids->request);
+    ew__rpc_out_add(out, EW_STR(",\"status\":\"success\",\"result\":"));
+    ew__rpc_out_add(out, result);
+    ew__rpc_out_add(out, EW_STR("}}"));
+}
+
+void ew__rrq_put_fault(ew__rpc_out *out, const ew__rrq_ids *ids, ew_str rest) {
+    ew__rpc_out_begin(out, EW_STR("{\"type\":\"response\",\"payload\":{\"job_id\":"));
+    ew__rpc_out_add(out, ids->job.len ? ids->job : EW_STR("\"unknown\""));
+    if (ids->request.len) {
+        ew__rpc_out_add(out, EW_STR(",\"request_id\":"));
+        ew__rpc_out_add(out, ids->request);
+    }
+    ew__rpc_out_add(out, EW_STR(",\"status\":"));
+    ew__rpc_out_add(out, rest);
+    ew__rpc_out_add(out, EW_STR("}}"));
+}
+
+void ew__rrq_put_cancel(ew__rpc_out *out, const ew__rrq_ids *ids) {
+    ew__rpc_out_begin(out, EW_STR("{\"type\":\"cancel\",\"payload\":{\"protocol_version\":\"2\",\"job_id\":"));
+    ew__rpc_out_add(out, ids->job);
+    ew__rpc_out_add(out, EW_STR(",\"request_id\":"));
+    ew__rpc_out_add(out, ids->request);
+    ew__rpc_out_add(out, EW_STR(",\"hard_kill\":false}}"));
+}
+
+/* An action's own NOT_FOUND is no missing handler: that type is fatal to a job, and only the wire says it. */
+static const char *type_of(ew_status status) {
+    return status == EW_STATUS_CANCELLED ? "cancelled" : status == EW_STATUS_DEADLINE_EXCEEDED ? "timeout" : NULL;
+}
+
+/* Seconds, exact to the millisecond. */
+static void write_seconds(ew__buf *buf, uint64_t ms) {
+    (void)ew__buf_u64(buf, ms / 1000);
+    unsigned rest = (unsigned)(ms % 1000);
+    const char fraction[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
+    if (rest)
+        (void)ew__buf_add(buf, fraction, sizeof fraction);
+}
+
+ew_err ew__rrq_write_fault(ew__buf *buf, const char *type, const ew_fault *fault) {
+    bool retry = fault->retryable || fault->retry_after_ms;
+    ew_str message = fault->message.len ? fault->message : ew_str_from(ew_status_name(fault->status));
+    (void)ew__buf_cstr(buf, retry                                          ? "\"retry\""
+                            : fault->status == EW_STATUS_DEADLINE_EXCEEDED ? "\"timeout\""
+                                                                           : "\"error\"");
+    (void)ew__json_format(buf, ",\"error\":{\"message\":%q", message);
+    if (!type)
+        type = type_of(fault->status);
+    if (type)
+        (void)ew__json_format(buf, ",\"type\":%Q", type);
+    (void)ew__json_format(buf, ",\"code\":%Q", ew_status_name(fault->status));
+    if (fault->details.len)
+        (void)ew__json_format(buf, ",\"details\":%j", fault->details);
+    (void)ew__buf_char(buf, '}');
+    if (fault->retry_after_ms) {
+        (void)ew__buf_cstr(buf, ",\"retry_after_seconds\":");
+        write_seconds(buf, fault->retry_after_ms);
+    }
+    return buf->err;
+}
+
+/* ---- requests of ours ---- */
+
+ew_str ew__rrq_handler_of(ew_str function) {
+    const char *hash = function.len ? memchr(function.ptr, '#', function.len) : NULL;
+    if (!hash)
+        return function;
+    size_t skip = (size_t)(hash - function.ptr) + 1;
+    return ew__str(hash + 1, function.len - skip);
+}
+
+const char *ew__rrq_context_problem(ew_str context) {
+    ew_json_iter it = {.offset_ = 0};
+    int64_t ms;
+    uint32_t number;
+    if (context.len == 0)
+        return NULL;
+    if (ew_json_typeof(context) != EW_JSON_OBJECT)
+        return "the rrq wire carries a context only if it is an object: its members become those of RRQ's context";
+    while (ew_json_next(context, &it)) {
+        ew_str name = plain(it.key);
+        if (ew__str_is(name, context_names[ATTEMPT]) && !read_attempt(it.value, &number))
+            return "attempt in the context must be an integer";
+        if (ew__str_is(name, context_names[ENQUEUED]) && !read_time(it.value, &ms))
+            return "enqueue_time in the context must be an RFC 3339 time";
+        bool text = ew__str_is(name, context_names[JOB]) || ew__str_is(name, context_names[QUEUE]);
+        if (text && (!id_or_none(it.value).len))
+            return "job_id and queue_name in the context must be strings";
+        if (ew__str_is(name, context_names[WORKER]) && !is_absent(it.value) && !is_string(it.value))
+            return "worker_id in the context must be a string";
+        if (ew__str_is(name, context_names[CORRELATION]) && !is_absent(it.value) && !is_strings(it.value))
+            return "correlation_context in the context must be an object of strings";
+    }
+    return NULL;
+}
+
+static void write_time(ew__buf *buf, uint64_t ms) {
+    char text[EW__WHEN_LEN];
+    ew__when_write(ms, text);
+    (void)ew__buf_char(buf, '"');
+    (void)ew__buf_add(buf, text, sizeof text);
+    (void)ew__buf_char(buf, '"');
+}
+
+/* What the caller's context says beyond the protocol: runners pass over what they do not know. */
+static void write_others(ew__buf *buf, ew_str context) {
+    ew_json_iter it = {.offset_ = 0};
+    while (ew_json_next(context, &it)) {
+        bool ours = memchr(it.key.ptr, '\\', it.key.len) != NULL; /* it might be one of ours, spelled differently */
+        for (size_t i = 0; i < N_CONTEXT && !ours; i++)
+            ours = ew__str_is(plain(it.key), context_names[i]);
+        if (!ours)
+            (void)ew__json_format(buf, ",%j:%j", it.key, it.value);
+    }
+}
+
+static void write_trace(ew__buf *buf, const ew__rrq_ask *ask) {
+    if (ask->traceparent.len == 0)
+        return;
+    (void)ew__json_format(buf, ",\"trace_context\":{\"traceparent\":%q", ask->traceparent);
+    if (ask->tracestate.len)
+        (void)ew__json_format(buf, ",\"tracestate\":%q", ask->tracestate);
+    (void)ew__buf_char(buf, '}');
+}
+
+static void write_context(ew__buf *buf, const ew__rrq_ask *ask) {
+    ew_str value[N_CONTEXT];
+    uint32_t attempt = ask->attempt;
+    for (size_t i = 0; i < N_CONTEXT; i++)
+        value[i] = ask->context.len ? ew_json_member(ask->context, context_names[i]) : NONE;
+    if (attempt == 0 && !read_attempt(value[ATTEMPT], &attempt))
+        attempt = 1;
+    (void)ew__json_format(buf, "{\"job_id\":%j,\"attempt\":%u,\"enqueue_time\":", ask->ids.job, (unsigned)attempt);
+    if (value[ENQUEUED].len)
+        (void)ew__buf_str(buf, value[ENQUEUED]);
+    else
+        write_time(buf, ask->now_ms);
+    (void)ew__json_format(buf, ",\"queue_name\":%j", value[QUEUE].len ? value[QUEUE] : EW_STR("\"everywire\""));
+    if (ask->has_deadline) {
+        (void)ew__buf_cstr(buf, ",\"deadline\":");
+        write_time(buf, ask->deadline_ms);
+    }
+    write_trace(buf, ask);
+    ew_str labels = ask->labels.len ? ask->labels : value[CORRELATION];
+    if (!is_absent(labels))
+        (void)ew__json_format(buf, ",\"correlation_context\":%j", labels);
+    (void)ew__json_format(buf, ",\"worker_id\":%j", is_absent(value[WORKER]) ? EW_STR("\"everywire\"") : value[WORKER]);
+    write_others(buf, ask->context);
+    (void)ew__buf_char(buf, '}');
+}
+
+ew_err ew__rrq_write_request(ew__buf *head, ew__buf *tail, const ew__rrq_ask *ask) {
+    (void)ew__json_format(
+        head,
+        "{\"type\":\"request\",\"payload\":{\"protocol_version\":\"2\",\"request_id\":%j,\"job_id\":%j,"
+        "\"function_name\":%q,\"params\":",
+        ask->ids.request, ask->ids.job, ask->function);
+    (void)ew__buf_cstr(tail, ",\"context\":");
+    write_context(tail, ask);
+    (void)ew__buf_cstr(tail, "}}");
+    return head->err ? head->err : tail->err;
+}

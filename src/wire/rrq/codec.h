@@ -1,0 +1,105 @@
+/*
+ * wire/rrq/codec.h: the messages of RRQ's runner protocol, both ways, pure: what the text of a frame says, and the
+ * pieces of one to send. Ids are slices of the text with their quotes: echoed as they came. May include: base, json.
+ */
+#ifndef EW_WIRE_RRQ_CODEC_H
+#define EW_WIRE_RRQ_CODEC_H
+
+#include "base/when.h"
+#include "call/call.h"
+#include "json/json.h"
+#include "wire/jsonrpc_envelope.h"
+
+#define EW__RRQ_LIST "everywire.actions" /* the function that lists what a runner has */
+#define EW__RRQ_ID_MAX 1024              /* bytes of an id, with its quotes */
+
+typedef enum ew__rrq_kind { EW__RRQ_NONE, EW__RRQ_REQUEST, EW__RRQ_RESPONSE, EW__RRQ_CANCEL } ew__rrq_kind;
+
+/* ---- reading ---- */
+
+/* A frame's text: its doc, and the payload (an object) in it. */
+typedef struct ew__rrq_message {
+    ew__json_doc doc;
+    ew__rrq_kind kind;
+    ew_str payload;
+} ew__rrq_message;
+/* NULL, or what is wrong with it; then nothing in it can be relied on but the payload, if there is one. */
+const char *ew__rrq_read(ew_str text, ew__rrq_message *ret);
+
+/* Whose message it is, as far as that can be read; what is no usable string is empty. */
+typedef struct ew__rrq_ids {
+    ew_str request, job;
+} ew__rrq_ids;
+void ew__rrq_read_ids(const ew__rrq_message *message, ew__rrq_ids *ret);
+
+/* Absent and null are the same everywhere. */
+typedef struct ew__rrq_request {
+    ew__rrq_ids ids;
+    ew_str function;     /* a string, with its quotes */
+    ew_str params;       /* an object */
+    ew_str context;      /* an object */
+    ew_str labels;       /* its correlation_context: an object of strings, or empty */
+    ew_str trace;        /* its trace_context: an object, or empty */
+    int64_t deadline_ms; /* wall clock, when has_deadline */
+    bool has_deadline;
+    bool foreign; /* of another version of the protocol: nothing but the ids was read */
+    uint32_t attempt;
+} ew__rrq_request;
+/*
+ * known.c: a whole frame that is a request, written as the orchestrators there are write it, in a third of the time.
+ * false: it is something else, or written in another way, or bad: it is to be read by the two functions around this.
+ */
+bool ew__rrq_read_known(ew_str text, ew__rrq_request *ret);
+/* NULL, or what is wrong with it; the ids are set in any case, as ew__rrq_read_ids does. */
+const char *ew__rrq_read_request(const ew__rrq_message *message, ew__rrq_request *ret);
+
+typedef struct ew__rrq_cancel {
+    ew__rrq_ids ids; /* request empty: all of the job */
+    bool foreign;    /* of another version: nothing else was read */
+} ew__rrq_cancel;
+const char *ew__rrq_read_cancel(const ew__rrq_message *message, ew__rrq_cancel *ret); /* NULL, or what is wrong */
+
+/* How a call ended, as its runner says. */
+typedef struct ew__rrq_outcome {
+    ew__rrq_ids ids;
+    bool success;
+    ew_str result;   /* success; never empty */
+    ew_fault fault;  /* else; its message and details may lie in the two below */
+    bool no_handler; /* the runner does not know the function */
+    char *text;      /* room for a message with escapes, and its size; the caller's */
+    size_t room;
+    ew__buf
+        details; /* made when the error says more than a fault can hold; the caller frees it, also after a failure */
+} ew__rrq_outcome;
+/* ids, text, room and details (initialised) are set. NULL, or what is wrong with it. */
+const char *ew__rrq_read_outcome(const ew__rrq_message *message, ew__rrq_outcome *ret);
+
+/* ---- writing ---- */
+
+void ew__rrq_put_success(ew__rpc_out *out, const ew__rrq_ids *ids, ew_str result);
+/* job empty: "unknown"; request empty: left out. rest: as ew__rrq_write_fault wrote it. */
+void ew__rrq_put_fault(ew__rpc_out *out, const ew__rrq_ids *ids, ew_str rest);
+void ew__rrq_put_cancel(ew__rpc_out *out, const ew__rrq_ids *ids);
+
+/* Appends the status and the error of an outcome: "timeout","error":{...}. type NULL: by the status. */
+ew_err ew__rrq_write_fault(ew__buf *buf, const char *type, const ew_fault *fault);
+
+/* A request without its input: what stands before it in head, behind it in tail. */
+typedef struct ew__rrq_ask {
+    ew__rrq_ids ids;
+    ew_str function; /* plain text */
+    uint64_t now_ms; /* wall clock */
+    uint64_t deadline_ms;
+    bool has_deadline;
+    uint32_t attempt; /* 0: what the context says, or 1 */
+    ew_str context;   /* the caller's: an object whose members are added, or empty */
+    ew_str labels;    /* an object, or empty */
+    ew_str traceparent, tracestate;
+} ew__rrq_ask;
+ew_err ew__rrq_write_request(ew__buf *head, ew__buf *tail, const ew__rrq_ask *ask);
+/* Whether a caller's context can go along: NULL, or why not. An empty one can. */
+const char *ew__rrq_context_problem(ew_str context);
+/* The handler of "runner#handler"; a name without '#' is itself. Empty: there is none. */
+ew_str ew__rrq_handler_of(ew_str function);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * wire/rrq/index.c: the requests that run on one loop, by their ids. A cancel comes on any connection, so they are not
+ * kept per connection; and an orchestrator may give an id twice, so an id names a chain of them.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/rrq/rrq.h"
+
+#define WALL_MS 20 /* how often the wall clock is looked at */
+
+static ew__rrq_scratch *scratch_of(const ew__rrq_call *entry) { return ew__rrq_peer_of(entry)->peer.conn->scratch; }
+
+void ew__rrq_scratch_done(void *scratch) {
+    ew__rrq_scratch *shared = scratch;
+    if (!shared->made)
+        return;
+    ew__map_done(&shared->by_request);
+    ew__map_done(&shared->by_job);
+}
+
+uint64_t ew__rrq_wall_ms(ew__rrq_scratch *scratch, const ew__home *home) {
+    if (home->now - scratch->wall_at >= EW__MS(WALL_MS) || scratch->wall_ms == 0) {
+        scratch->wall_at = home->now;
+        scratch->wall_ms = home->env->wall_ms(home->env->ud);
+    }
+    return scratch->wall_ms + (home->now - scratch->wall_at) / EW__MS(1);
+}
+
+static ew_err add(ew__map *map, ew__rrq_place *place, ew_str id, ew__arena *arena) {
+    char buf[EW__RRQ_ID_MAX];
+    ew_str key = ew__rpc_key(id, buf, sizeof buf);
+    if (key.ptr != id.ptr && ew__arena_str(arena, key, &key) != EW_OK)
+        return EW_ENOMEM;
+    ew__rrq_place *first = ew__map_get(map, key);
+    if (!first && ew__map_put(map, key, place) != EW_OK)
+        return EW_ENOMEM;
+    place->key = key;
+    if (first) { /* behind the first, which the map knows */
+        place->prev = first;
+        place->next = first->next;
+        if (first->next)
+            first->next->prev = place;
+        first->next = place;
+    }
+    return EW_OK;
+}
+
+static void remove_place(ew__map *map, ew__rrq_place *place) {
+    if (place->key.len == 0)
+        return;
+    if (place->next)
+        place->next->prev = place->prev;
+    if (place->prev)
+        place->prev->next = place->next;
+    else if (place->next)
+        (void)ew__map_put(map, place->next->key, place->next); /* the key is there: no memory is needed */
+    else
+        (void)ew__map_remove(map, place->key);
+    *place = (ew__rrq_place){.key = {NULL, 0}};
+}
+
+ew_err ew__rrq_index_add(ew__rrq_call *entry) {
+    ew__rrq_scratch *scratch = scratch_of(entry);
+    ew__arena *arena = &entry->base.call->arena;
+    if (!scratch->made) {
+        ew__map_init(&scratch->by_request, entry->base.call->home->env);
+        ew__map_init(&scratch->by_job, entry->base.call->home->env);
+        scratch->made = true;
+    }
+    ew_err err = add(&scratch->by_request, &entry->by_request, entry->ids.request, arena);
+    if (err == EW_OK)
+        err = add(&scratch->by_job, &entry->by_job, entry->ids.job, arena);
+    if (err != EW_OK)
+        ew__rrq_index_remove(entry);
+    return err;
+}
+
+void ew__rrq_index_remove(ew__rrq_call *entry) {
+    ew__rrq_scratch *scratch = scratch_of(entry);
+    remove_place(&scratch->by_request, &entry->by_request);
+    remove_place(&scratch->by_job, &entry->by_job);
+}
+
+ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *ids) {
+    char buf[EW__RRQ_ID_MAX];
+    ew__rrq_place *place = NULL;
+    if (!scratch->made)
+        return NULL;
+    if (ids->request.len) {
+        place = ew__map_get(&scratch->by_request, ew__rpc_key(ids->request, buf, sizeof buf));
+        return place ? ew__container_of(place, ew__rrq_call, by_request) : NULL;
+    }
+    place = ew__map_get(&scratch->by_job, ew__rpc_key(ids->job, buf, sizeof buf));
+    return place ? ew__container_of(place, ew__rrq_call, by_job) : NULL;
+}

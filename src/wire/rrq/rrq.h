@@ -1,0 +1,114 @@
+/*
+ * wire/rrq/rrq.h: the rrq wire: its table, what a connection keeps, and what its files share. See README.md beside it.
+ *
+ *   wire.c    bytes to messages, and to whom they are for; the life of a connection
+ *   serve.c   requests that came: we are the runner        index.c  how a cancel finds them
+ *   call.c    requests that leave: we are the orchestrator
+ */
+#ifndef EW_WIRE_RRQ_RRQ_H
+#define EW_WIRE_RRQ_RRQ_H
+
+#include "frame/lenpfx.h"
+#include "wire/rpc_calls.h"
+#include "wire/rrq/codec.h"
+
+extern const ew__wire ew__wire_rrq;
+
+typedef struct ew__rrq_peer ew__rrq_peer;
+typedef struct ew__rrq_call ew__rrq_call;
+
+/* ---- index.c: the requests that run on one loop, on all of its connections ---- */
+
+/* One request under one of its ids; those with the same id are a chain. */
+typedef struct ew__rrq_place {
+    struct ew__rrq_place *next, *prev;
+    ew_str key; /* decoded, in the call's memory; empty: it is not in the index */
+} ew__rrq_place;
+
+typedef struct ew__rrq_scratch {
+    ew__map by_request, by_job;
+    bool made;        /* the maps are: most requests end before anybody could ask for them */
+    uint64_t wall_at; /* when the wall clock was looked at, and what it said */
+    uint64_t wall_ms;
+} ew__rrq_scratch;
+
+void ew__rrq_scratch_done(void *scratch);
+uint64_t ew__rrq_wall_ms(ew__rrq_scratch *scratch, const ew__home *home); /* not looked at for each request */
+ew_err ew__rrq_index_add(ew__rrq_call *entry);                            /* EW_OK or EW_ENOMEM: then it is not in it */
+void ew__rrq_index_remove(ew__rrq_call *entry);                           /* in it or not */
+/* The first request that is meant; NULL: none. */
+ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *ids);
+
+/* ---- calls ---- */
+
+/* Where a request that left stands. */
+enum {
+    EW__RRQ_SENT,
+    EW__RRQ_LATE,       /* its deadline has passed: the runner may still say so itself */
+    EW__RRQ_CANCELLING, /* the runner was asked to stop */
+    EW__RRQ_STUCK       /* and did not: the call has ended without it */
+};
+
+/* A call on this connection. Its timer: the end that was asked for does not come. */
+struct ew__rrq_call {
+    ew__rpc_call base; /* base.id: the request's id */
+    ew__rrq_ids ids;
+    ew__rrq_place by_request, by_job; /* came */
+    bool *ended;     /* came: while the handler is being called: tells its caller that the call has gone */
+    bool cancelling; /* came: its orchestrator has cancelled it */
+    uint8_t phase;   /* left */
+};
+
+struct ew__rrq_peer {
+    ew__peer peer;
+    ew__buf in;  /* bytes that are no whole frame yet, or wait because reading is paused */
+    size_t need; /* of the frame that `in` begins with; 0: not known */
+    bool whole;  /* `in` is one frame, and it is being taken */
+    ew__rpc_calls calls;
+    ew__timer patience; /* for the rest of a frame */
+    ew__timer resume;   /* reading goes on in the next turn */
+    uint64_t progress_at;
+    uint32_t n_stuck;
+    bool reading;  /* frames are being taken: no second time from inside */
+    bool paused;   /* not before there is room */
+    bool broken;   /* something bad came: nothing more is read, what runs is still answered */
+    bool draining; /* finish with the last call */
+    bool closed;   /* nothing more is read or written */
+};
+
+static inline const ew_limits *ew__rrq_limits(const ew__rrq_peer *peer) { return peer->peer.conn->home->limits; }
+
+static inline ew__rrq_peer *ew__rrq_peer_of(const ew__rrq_call *entry) {
+    return ew__container_of(entry->base.all, ew__rrq_peer, calls);
+}
+
+static inline ew__rrq_call *ew__rrq_call_of(ew__rpc_call *entry) { /* NULL: NULL */
+    return (ew__rrq_call *)(void *)entry;
+}
+
+/* ---- wire.c ---- */
+
+/* Sends a message in a frame. owner: large pieces in its memory are sent from there; may be NULL. */
+void ew__rrq_send(ew__rrq_peer *peer, const ew__rpc_out *message, ew_call *owner);
+void ew__rrq_check_drained(ew__rrq_peer *peer);         /* a call has gone: was it the last? */
+void ew__rrq_abort(ew__rrq_peer *peer);                 /* closes now; its calls end when the connection has gone */
+void ew__rrq_break_off(ew__rrq_peer *peer, ew_str why); /* calling: the peer broke the protocol */
+/* The memory of the frame that is being taken, if all of it is one block of our own: the call's from now on. */
+bool ew__rrq_give_frame(ew__rrq_peer *peer, ew_call *call);
+
+/* ---- serve.c ---- */
+
+void ew__rrq_serve(ew__rrq_peer *peer, ew_str text); /* one frame */
+void ew__rrq_let_go_all(ew__rrq_peer *peer);         /* the orchestrator has gone */
+void ew__rrq_told(void *scratch, ew__home *home, ew_str text);
+
+/* ---- call.c ---- */
+
+void ew__rrq_answer(ew__rrq_peer *peer, ew_str text); /* one frame */
+ew_err ew__rrq_open(ew__peer *base, ew_call *call);
+uint32_t ew__rrq_capacity(const ew__peer *base);
+uint64_t ew__rrq_most(const ew_limits *limits);
+const char *ew__rrq_refuses(const ew_request_options *options);
+void ew__rrq_fail_sent(ew__rrq_peer *peer, ew_origin origin, ew_status status, ew_str message);
+
+#endif

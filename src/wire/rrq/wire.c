@@ -1,0 +1,311 @@
+/*
+ * wire/rrq/wire.c: the connection of the rrq wire: bytes to frames, frames to the role that this side has, life; and
+ * its table.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "wire/rrq/rrq.h"
+
+#define SMALL ((size_t)4096)      /* messages up to here are written in one piece */
+#define LARGE ((size_t)32 * 1024) /* frames from here on are read straight into memory of their own */
+#define STEP ((size_t)256 * 1024) /* ... which is taken as bytes arrive: so much at first, then four times more */
+
+static ew__rrq_peer *rrq_of(ew__peer *peer) { return (ew__rrq_peer *)(void *)peer; }
+
+static ew__timers *timers_of(ew__rrq_peer *peer) { return &peer->peer.conn->home->timers; }
+
+/* ---- its end ---- */
+
+void ew__rrq_abort(ew__rrq_peer *peer) {
+    peer->closed = true;
+    peer->peer.conn->ops->abort(peer->peer.conn);
+}
+
+void ew__rrq_break_off(ew__rrq_peer *peer, ew_str why) {
+    ew__rrq_abort(peer);
+    ew__rrq_fail_sent(peer, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL, why);
+}
+
+void ew__rrq_check_drained(ew__rrq_peer *peer) {
+    if (!(peer->draining || peer->broken) || peer->closed || peer->reading || peer->calls.served.first ||
+        peer->calls.sent.first)
+        return;
+    peer->closed = true;
+    peer->peer.conn->ops->finish(peer->peer.conn);
+}
+
+/* ---- frames that leave ---- */
+
+/* Half a frame must not leave: without memory for a whole one the connection closes. */
+void ew__rrq_send(ew__rrq_peer *peer, const ew__rpc_out *message, ew_call *owner) {
+    ew__conn *conn = peer->peer.conn;
+    uint8_t head[EW__LENPFX_HEAD];
+    if (peer->closed || !ew__lenpfx_head(message->len, ew__rrq_limits(peer)->frame_bytes, head))
+        return;
+    if (EW__LIKELY(message->len <= SMALL)) {
+        uint8_t *at = ew__out_room(&conn->out, sizeof head + message->len);
+        if (EW__LIKELY(at != NULL)) {
+            memcpy(at, head, sizeof head);
+            (void)ew__rpc_out_copy(message, at + sizeof head);
+            ew__out_commit(&conn->out, sizeof head + message->len);
+        }
+    } else {
+        ew__out_add(&conn->out, head, sizeof head);
+        ew__rpc_write(&conn->out, message, owner);
+    }
+    if (EW__UNLIKELY(conn->out.err != EW_OK))
+        ew__rrq_abort(peer);
+    else
+        conn->ops->send(conn);
+}
+
+/* ---- frames that come ---- */
+
+static void refuse_frame(ew__rrq_peer *peer, ew__lenpfx_event event, size_t size) {
+    if (event == EW__LENPFX_TOO_LONG)
+        ew__log(peer->peer.conn->home->env, EW_LOG_WARN, "rrq", "a frame of %zu bytes is too long", size);
+    if (peer->peer.role == EW__SERVE)
+        peer->broken = true;
+    else
+        ew__rrq_break_off(peer, event == EW__LENPFX_EMPTY ? EW_STR("the runner sent an empty frame")
+                                                          : EW_STR("the runner sent a frame that is too long"));
+}
+
+static void take_frame(ew__rrq_peer *peer, ew_str body) {
+    if (peer->peer.role == EW__SERVE)
+        ew__rrq_serve(peer, body);
+    else
+        ew__rrq_answer(peer, body);
+}
+
+/* Takes whole frames off the front; returns how many bytes are done with. */
+static size_t take_frames(ew__rrq_peer *peer, ew_str bytes) {
+    size_t done = 0, size = 0;
+    peer->reading = true;
+    peer->need = 0;
+    while (!peer->closed && !peer->broken && !(peer->paused = ew__rpc_must_pause(&peer->calls))) {
+        ew_str body, rest = ew__str(bytes.ptr + done, bytes.len - done);
+        ew__lenpfx_event event = ew__lenpfx_read(rest, ew__rrq_limits(peer)->frame_bytes, &body, &size);
+        if (event == EW__LENPFX_MORE) {
+            peer->need = rest.len ? size : 0;
+            break;
+        }
+        if (EW__UNLIKELY(event != EW__LENPFX_FRAME)) {
+            refuse_frame(peer, event, size);
+            break;
+        }
+        done += size;
+        take_frame(peer, body);
+    }
+    peer->reading = false;
+    return done;
+}
+
+/* ---- patience ---- */
+
+/* Half a frame is all that a peer may not be slow with: an idle connection is normal, for ever. */
+static void on_patience(ew__timer *timer, uint64_t now) {
+    ew__rrq_peer *peer = ew__container_of(timer, ew__rrq_peer, patience);
+    uint64_t at = peer->progress_at + EW__MS(ew__rrq_limits(peer)->body_stall_ms);
+    if (peer->closed || peer->paused || peer->in.len == 0)
+        return;
+    if (now >= at || ew__timer_set(timers_of(peer), timer, at, on_patience) != EW_OK)
+        ew__rrq_abort(peer);
+}
+
+static void watch_patience(ew__rrq_peer *peer) {
+    ew__home *home = peer->peer.conn->home;
+    peer->progress_at = home->now;
+    if (peer->in.len == 0 || peer->paused || ew__timer_active(&peer->patience))
+        return; /* it looks for itself when it fires */
+    if (ew__timer_set(&home->timers, &peer->patience, home->now + EW__MS(ew__rrq_limits(peer)->body_stall_ms),
+                      on_patience) != EW_OK)
+        ew__rrq_abort(peer);
+}
+
+/* ---- bytes ---- */
+
+/* Memory for more of the frame that is being read: never more than four times what has come. */
+static ew_err grow(ew__rrq_peer *peer, size_t at_least) {
+    size_t want = peer->in.cap * 4 > STEP ? peer->in.cap * 4 : STEP;
+    if (peer->need && want > peer->need)
+        want = peer->need;
+    want = want > peer->in.len + at_least ? want - peer->in.len : at_least;
+    return ew__buf_reserve(&peer->in, want);
+}
+
+static uint8_t *reserve(ew__peer *base, size_t *ret_size) {
+    ew__rrq_peer *peer = rrq_of(base);
+    if (peer->need < LARGE || peer->in.len >= peer->need || peer->broken || peer->closed)
+        return NULL;
+    if (peer->in.cap == peer->in.len && grow(peer, 1) != EW_OK)
+        return NULL; /* the ordinary way will meet the same error */
+    size_t room = peer->in.cap - peer->in.len, left = peer->need - peer->in.len;
+    *ret_size = room < left ? room : left;
+    return (uint8_t *)peer->in.ptr + peer->in.len;
+}
+
+static ew_err add_bytes(ew__rrq_peer *peer, const uint8_t *bytes, size_t n) {
+    if (peer->in.ptr && (const char *)bytes == peer->in.ptr + peer->in.len && peer->in.cap - peer->in.len >= n) {
+        peer->in.len += n; /* they were read straight into their place */
+        return EW_OK;
+    }
+    if (peer->need >= LARGE && peer->in.cap - peer->in.len < n && grow(peer, n) != EW_OK)
+        return EW_ENOMEM;
+    return ew__buf_add(&peer->in, bytes, n);
+}
+
+bool ew__rrq_give_frame(ew__rrq_peer *peer, ew_call *call) {
+    size_t len = 0, cap = 0;
+    if (!peer->whole || peer->in.len < LARGE)
+        return false;
+    char *memory = ew__buf_take(&peer->in, &len, &cap);
+    if (ew__arena_adopt(&call->arena, memory, cap) == EW_OK)
+        return true;
+    peer->in.ptr = memory; /* as it was */
+    peer->in.len = len;
+    peer->in.cap = cap;
+    return false;
+}
+
+static void take_buffered(ew__rrq_peer *peer) {
+    if (peer->need && peer->in.len < peer->need)
+        return;
+    peer->whole = peer->need == peer->in.len; /* exactly one frame: its memory may become its call's */
+    size_t done = take_frames(peer, ew__buf_view(&peer->in));
+    peer->whole = false;
+    if (peer->in.len) /* it was not given away */
+        ew__buf_drop(&peer->in, done);
+    if (peer->in.len == 0)
+        ew__buf_done(&peer->in); /* an idle connection holds no memory */
+}
+
+static void after_frames(ew__rrq_peer *peer, bool took) {
+    ew__conn *conn = peer->peer.conn;
+    if (peer->closed)
+        return;
+    if (peer->broken)
+        ew__buf_done(&peer->in);
+    else
+        watch_patience(peer);
+    conn->ops->read(conn, !peer->paused);
+    if (took && conn->out.bytes == 0 && conn->ops->acknowledge && (peer->calls.served.n || peer->calls.sent.n))
+        conn->ops->acknowledge(conn);
+    ew__rrq_check_drained(peer);
+}
+
+static void input(ew__peer *base, const uint8_t *bytes, size_t n) {
+    ew__rrq_peer *peer = rrq_of(base);
+    size_t done = 0;
+    if (peer->closed || peer->broken)
+        return;              /* it is read only to notice that the other side goes */
+    if (peer->in.len == 0) { /* nothing is left over: frames are read where they are */
+        done = take_frames(peer, ew__str(bytes, n));
+        if (n > done && !peer->closed && !peer->broken && add_bytes(peer, bytes + done, n - done) != EW_OK)
+            ew__rrq_abort(peer);
+    } else if (add_bytes(peer, bytes, n) != EW_OK) {
+        ew__rrq_abort(peer);
+    } else {
+        done = peer->in.len;
+        take_buffered(peer);
+        done -= peer->in.len;
+    }
+    after_frames(peer, done > 0);
+}
+
+static void on_resume(ew__timer *timer, uint64_t now) {
+    ew__rrq_peer *peer = ew__container_of(timer, ew__rrq_peer, resume);
+    (void)now;
+    if (peer->closed || ew__rpc_must_pause(&peer->calls))
+        return;
+    peer->paused = false;
+    if (peer->in.len)
+        take_buffered(peer);
+    after_frames(peer, true);
+}
+
+static void resume_later(ew__rpc_calls *all) {
+    ew__rrq_peer *peer = ew__container_of(all, ew__rrq_peer, calls);
+    if (!peer->paused || peer->closed || peer->reading)
+        return; /* there is nothing to resume; or the loop that reads looks for itself */
+    if (ew__timer_set(timers_of(peer), &peer->resume, peer->peer.conn->home->now, on_resume) != EW_OK)
+        ew__rrq_abort(peer);
+}
+
+static void drained(ew__peer *base) {
+    ew__rrq_peer *peer = rrq_of(base);
+    ew__rpc_calls_drained(&peer->calls);
+    if (!peer->closed && base->conn->ops->ready)
+        base->conn->ops->ready(base->conn);
+}
+
+/* The other side will say no more: to RRQ that is the end of the connection and of all that runs on it. */
+static void eof(ew__peer *base) {
+    ew__rrq_peer *peer = rrq_of(base);
+    if (peer->closed)
+        return;
+    ew__rrq_let_go_all(peer);
+    ew__rrq_fail_sent(peer, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
+                      EW_STR("the runner closed the connection before the end of the call"));
+    peer->draining = true;
+    ew__rrq_check_drained(peer);
+}
+
+/* ---- life ---- */
+
+/* A length below 16 MiB begins with zero, 16 MiB itself with one; no text of another wire begins with such a byte. */
+static int sniff(const uint8_t *bytes, size_t n) { return n == 0 ? 0 : bytes[0] < '\t' ? 1 : -1; }
+
+/* There are no streams, so nothing ever holds up a connection by not being taken. */
+static void overrun(ew__rpc_call *entry) { ew__rrq_abort(ew__container_of(entry->all, ew__rrq_peer, calls)); }
+
+static void abort_conn(ew__rpc_calls *all) { ew__rrq_abort(ew__container_of(all, ew__rrq_peer, calls)); }
+
+static const ew__rpc_calls_ops calls_ops = {.overrun = overrun, .resume = resume_later, .abort = abort_conn};
+
+static ew_err init(ew__peer *base) {
+    ew__rrq_peer *peer = rrq_of(base);
+    ew__buf_init(&peer->in, base->conn->home->env, SIZE_MAX / 2); /* a frame's length is checked by its head */
+    ew__rpc_calls_init(&peer->calls, base->conn, &calls_ops);
+    return EW_OK;
+}
+
+static void drain(ew__peer *base) {
+    rrq_of(base)->draining = true;
+    ew__rrq_check_drained(rrq_of(base));
+}
+
+static void gone(ew__peer *base, ew_err why) {
+    ew__rrq_peer *peer = rrq_of(base);
+    peer->closed = true;
+    ew__rrq_let_go_all(peer);
+    ew__rrq_fail_sent(peer, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
+                      why == EW_ETIMEOUT ? EW_STR("the connection stalled")
+                                         : EW_STR("the connection was lost before the end of the call"));
+    ew__timer_stop(timers_of(peer), &peer->patience);
+    ew__timer_stop(timers_of(peer), &peer->resume);
+    ew__rpc_calls_done(&peer->calls);
+    ew__buf_done(&peer->in);
+}
+
+const ew__wire ew__wire_rrq = {
+    .name = "rrq",
+    .caps =
+        EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CANCEL | EW__CAN_DEADLINE | EW__CAN_TRACE | EW__CAN_LIST | EW__CAN_MANY,
+    .serve_size = sizeof(ew__rrq_peer),
+    .call_size = sizeof(ew__rrq_peer),
+    .scratch_size = sizeof(ew__rrq_scratch),
+    .scratch_done = ew__rrq_scratch_done,
+    .told = ew__rrq_told,
+    .sniff = sniff,
+    .init = init,
+    .reserve = reserve,
+    .input = input,
+    .eof = eof,
+    .drained = drained,
+    .drain = drain,
+    .gone = gone,
+    .open = ew__rrq_open,
+    .capacity = ew__rrq_capacity,
+    .most = ew__rrq_most,
+    .refuses = ew__rrq_refuses,
+};

@@ -1,0 +1,167 @@
+/*
+ * tests/unit/endpoint/line_runner.h: the program that test_pool_manage.c starts: the test itself, with --runner MODE. It
+ * listens where --tcp-socket says (the last one) and answers "run N KEY" by "ok N TEXT". "aside TEXT" is printed.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef EW_TESTS_ENDPOINT_LINE_RUNNER_H
+#define EW_TESTS_ENDPOINT_LINE_RUNNER_H
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define RUNNER_CONNS 16
+
+typedef struct line_runner {
+    struct pollfd fds[1 + RUNNER_CONNS]; /* the first one listens; -1 where there is none */
+    char line[1 + RUNNER_CONNS][512];
+    size_t n[1 + RUNNER_CONNS];
+    const char *socket;
+    bool rude;
+} line_runner;
+
+/* A process that does not hear SIGTERM, and has what this one has. */
+static inline void runner_fork(void) {
+    (void)signal(SIGTERM, SIG_IGN); /* before there is anybody who could be signalled */
+    pid_t pid = fork();
+    if (pid == 0)
+        (void)alarm(100); /* it is not inherited */
+    while (pid == 0)
+        (void)pause();
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)printf("child %ld\n", (long)pid);
+}
+
+static inline void runner_drop(line_runner *r, int i) {
+    close(r->fds[i].fd);
+    r->fds[i].fd = -1;
+    r->n[i] = 0;
+}
+
+static inline void runner_answer(line_runner *r, int i, unsigned number, const char *text) {
+    char line[400];
+    int n = snprintf(line, sizeof line, "ok %u %s\n", number, text);
+    if (write(r->fds[i].fd, line, (size_t)n) != n)
+        runner_drop(r, i);
+}
+
+static inline void runner_run(line_runner *r, int i, unsigned number, const char *key) {
+    char text[300];
+    const char *var = getenv("RRQ_RUNNER_TCP_SOCKET");
+    (void)snprintf(text, sizeof text, "%ld", (long)getpid());
+    if (strcmp(key, "socket") == 0)
+        (void)snprintf(text, sizeof text, "%s %s", r->socket, var ? var : "-");
+    if (strcmp(key, "mute") == 0 || strcmp(key, "stuck") == 0)
+        return;
+    if (strcmp(key, "exit") == 0)
+        _exit(4);
+    if (strcmp(key, "heir") == 0) {
+        runner_fork();
+        _exit(5);
+    }
+    if (strcmp(key, "hangup") == 0 || strcmp(key, "deaf") == 0) {
+        runner_drop(r, i);
+        if (strcmp(key, "deaf") == 0)
+            runner_drop(r, 0);
+        return;
+    }
+    runner_answer(r, i, number, text);
+    if (strcmp(key, "bye") == 0)
+        _exit(0);
+}
+
+static inline void runner_line(line_runner *r, int i, const char *line) {
+    unsigned number = 0;
+    char key[100] = "";
+    if (strncmp(line, "aside ", 6) == 0)
+        (void)printf("%s\n", line);
+    else if (sscanf(line, "run %u %99s", &number, key) == 2)
+        runner_run(r, i, number, key);
+}
+
+static inline void runner_read(line_runner *r, int i) {
+    char bytes[512];
+    ssize_t got = read(r->fds[i].fd, bytes, sizeof bytes);
+    if (got <= 0)
+        runner_drop(r, i);
+    for (ssize_t at = 0; at < got && r->fds[i].fd >= 0; at++) {
+        r->line[i][r->n[i]++] = bytes[at];
+        if (bytes[at] != '\n')
+            continue;
+        r->line[i][r->n[i] - 1] = '\0';
+        r->n[i] = 0;
+        runner_line(r, i, r->line[i]);
+    }
+}
+
+static inline void runner_accept(line_runner *r) {
+    int fd = accept(r->fds[0].fd, NULL, NULL);
+    for (int i = 1; i <= RUNNER_CONNS && !r->rude; i++) {
+        if (r->fds[i].fd >= 0)
+            continue;
+        r->fds[i] = (struct pollfd){.fd = fd, .events = POLLIN};
+        return;
+    }
+    close(fd);
+}
+
+static inline int runner_listen(const char *text) {
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    name.sin_port = htons((uint16_t)strtoul(strrchr(text, ':') + 1, NULL, 10));
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(fd, (struct sockaddr *)&name, sizeof name) != 0 || listen(fd, 16) != 0)
+        _exit(98);
+    return fd;
+}
+
+/* What it does before it listens. */
+static inline void runner_begin(line_runner *r, const char *mode) {
+    if (strcmp(mode, "crash") == 0)
+        _exit(7);
+    if (strncmp(mode, "flaky:", 6) == 0) { /* the first time only */
+        int fd = open(mode + 6, O_CREAT | O_EXCL | O_WRONLY, 0600);
+        if (fd >= 0)
+            _exit(3);
+    }
+    if (strcmp(mode, "slow") == 0)
+        (void)usleep(400 * 1000);
+    if (strcmp(mode, "stubborn") == 0)
+        (void)signal(SIGTERM, SIG_IGN);
+    if (strcmp(mode, "parent") == 0)
+        runner_fork();
+    while (strcmp(mode, "silent") == 0)
+        (void)pause();
+    r->rude = strcmp(mode, "rude") == 0;
+}
+
+static inline _Noreturn void line_runner_main(int argc, char **argv) {
+    static line_runner r;
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)alarm(100); /* whatever goes wrong, it does not stay for ever */
+    for (int i = 1; i + 1 < argc; i++)
+        if (strcmp(argv[i], "--tcp-socket") == 0)
+            r.socket = argv[i + 1];
+    runner_begin(&r, argv[2]);
+    for (int i = 1; i <= RUNNER_CONNS; i++)
+        r.fds[i].fd = -1;
+    r.fds[0] = (struct pollfd){.fd = runner_listen(r.socket), .events = POLLIN};
+    (void)printf("listens on %s\n", r.socket);
+    for (;;) {
+        (void)poll(r.fds, 1 + RUNNER_CONNS, -1);
+        if (r.fds[0].fd >= 0 && r.fds[0].revents)
+            runner_accept(&r);
+        for (int i = 1; i <= RUNNER_CONNS; i++)
+            if (r.fds[i].fd >= 0 && r.fds[i].revents)
+                runner_read(&r, i);
+    }
+}
+
+#endif

@@ -1,0 +1,196 @@
+/*
+ * tests/unit/endpoint/test_aside.c: bytes on a connection of their own: they arrive whole, with an end, and whatever the
+ * other side does, nothing is left of it.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "endpoint/aside.h"
+#include "unit/io/world.h"
+
+#define MOST 16
+
+static world w;
+static ew__asides asides;
+static ew__listener listener;
+static ew__address address;
+static end ends[MOST];
+static unsigned n_ends, n_gone, n_listener_closed;
+
+static void on_connection(ew__listener *from) {
+    assert_true(n_ends < MOST);
+    end *e = &ends[n_ends++];
+    end_init(e, &w);
+    ew_err err = ew__accept(from, &e->stream);
+    end_start(e);
+    assert_int_equal(err, EW_OK);
+}
+
+static void on_gone(ew__asides *all) {
+    assert_ptr_equal(all, &asides);
+    assert_int_equal(all->n, 0);
+    n_gone++;
+}
+
+static void begin(const char *text) {
+    world_init(&w);
+    n_ends = n_gone = n_listener_closed = 0;
+    memset(&listener, 0, sizeof listener);
+    ew__asides_init(&asides, &w.loop, on_gone);
+    assert_int_equal(ew__address_parse(text, &address), EW_OK);
+    assert_int_equal(ew__listen(&listener, &w.loop, &address, on_connection), EW_OK);
+}
+
+static void on_listener_closed(ew__listener *closed) {
+    (void)closed;
+    n_listener_closed++;
+}
+
+static void finish(void) {
+    assert_int_equal(asides.n, 0);
+    for (unsigned i = 0; i < n_ends; i++)
+        end_close(&ends[i]);
+    ew__listener_close(&listener, on_listener_closed);
+    run_until(&w, &n_listener_closed, 1);
+    world_done(&w);
+}
+
+static ew__where there(void) { return (ew__where){.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = address.port}; }
+
+static void arrives(void **state) {
+    (void)state;
+    begin("127.0.0.1:0");
+    ew__where where = there();
+    char *bytes = calloc(1, 100000); /* more than one block */
+    assert_non_null(bytes);
+    bytes[99999] = '!';
+    assert_int_equal(ew__aside_send(&asides, &where, "hello", 5), EW_OK);
+    run_until(&w, &n_ends, 1);
+    run_until(&w, &ends[0].n_eof, 1);
+    assert_string_equal(ends[0].in, "hello");
+    end_send(&ends[0], "nobody reads this", 17);
+    assert_int_equal(n_gone, 0);
+    ew__stream_finish(&ends[0].stream);
+    run_until(&w, &n_gone, 1);
+    assert_int_equal(ew__aside_send(&asides, &where, bytes, 100000), EW_OK);
+    memset(bytes, 1, 100000); /* they were copied */
+    run_until(&w, &n_ends, 2);
+    run_until(&w, &ends[1].n_eof, 1);
+    assert_int_equal(ends[1].n_in, 100000);
+    assert_true(ends[1].in[0] == 0 && ends[1].in[99999] == '!');
+    run_until(&w, &n_gone, 2); /* the other side does not close: it is not waited for */
+    free(bytes);
+    finish();
+}
+
+/* The other side takes nothing: that has its limit, too, and not that of other connections. */
+static void nobody_reads(void **state) {
+    (void)state;
+    const size_t n = (size_t)16 << 20;
+    char *bytes = calloc(1, n);
+    assert_non_null(bytes);
+    begin("127.0.0.1:0");
+    w.limits.stall_ms = 1000 * 1000;
+    ew__where where = there();
+    assert_int_equal(ew__aside_send(&asides, &where, bytes, n), EW_OK);
+    run_until(&w, &n_ends, 1);
+    ew__stream_read(&ends[0].stream, false);
+    run_until(&w, &n_gone, 1);
+    assert_true(ends[0].n_in < n);
+    free(bytes);
+    finish();
+}
+
+static void over_unix(void **state) {
+    (void)state;
+    char path[64], text[80];
+    (void)snprintf(path, sizeof path, "/tmp/ew-aside-%ld.sock", (long)getpid());
+    (void)snprintf(text, sizeof text, "unix:%s", path);
+    begin(text);
+    ew__where where = {.kind = EW__WHERE_UNIX, .path = path};
+    assert_int_equal(ew__aside_send(&asides, &where, "hello", 5), EW_OK);
+    run_until(&w, &n_ends, 1);
+    run_until(&w, &ends[0].n_eof, 1);
+    assert_string_equal(ends[0].in, "hello");
+    run_until(&w, &n_gone, 1);
+    finish();
+}
+
+static void not_so_many(void **state) {
+    (void)state;
+    begin("127.0.0.1:0");
+    ew__where where = there(), child = {.kind = EW__WHERE_CHILD, .argv = (const char *const[]){"cat", NULL}};
+    assert_int_equal(ew__aside_send(&asides, &child, "x", 1), EW_EBUSY);
+    for (int i = 0; i < EW__ASIDES_MAX; i++)
+        assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_EBUSY);
+    run_until(&w, &n_ends, EW__ASIDES_MAX);
+    run_until(&w, &n_gone, 1);
+    assert_int_equal(ew__aside_send(&asides, &where, "y", 1), EW_OK);
+    run_until(&w, &n_gone, 2);
+    finish();
+}
+
+static void nobody_there(void **state) {
+    (void)state;
+    begin("127.0.0.1:0");
+    ew__address free_one = address;
+    assert_int_equal(ew__address_pick(&free_one), EW_OK);
+    ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = free_one.port};
+    assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_OK);
+    run_until(&w, &n_gone, 1);
+    finish();
+}
+
+/* At any time: before it is connected, and while it waits for the other side's end. */
+static void given_up(void **state) {
+    (void)state;
+    begin("127.0.0.1:0");
+    ew__where where = there();
+    ew__asides_close(&asides);
+    assert_int_equal(n_gone, 0); /* there was none */
+    assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_OK);
+    ew__asides_close(&asides);
+    ew__asides_close(&asides);
+    run_until(&w, &n_gone, 1);
+    run_ms(&w, 50);
+    for (unsigned i = 0; i < n_ends; i++)
+        assert_int_equal(ends[i].n_in, 0); /* it may have been connected, but nothing was sent */
+    unsigned before = n_ends;
+    assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_OK);
+    run_until(&w, &n_ends, before + 1);
+    run_until(&w, &ends[before].n_eof, 1);
+    ew__asides_close(&asides);
+    run_until(&w, &n_gone, 2);
+    finish();
+}
+
+static void no_memory(void **state) {
+    (void)state;
+    unsigned n_refused = 0;
+    begin("127.0.0.1:0");
+    ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = 1};
+    for (uint64_t n = 1; n < 10; n++) {
+        unsigned before = n_gone;
+        w.n_allocations = 0;
+        w.fail_at = n;
+        ew_err err = ew__aside_send(&asides, &where, "x", 1);
+        if (err == EW_OK)
+            run_until(&w, &n_gone, before + 1);
+        else
+            assert_int_equal(err, EW_ENOMEM);
+        n_refused += err != EW_OK;
+        ew__blocks_trim(&w.loop.home.blocks, 0);
+    }
+    assert_true(n_refused >= 2);
+    w.fail_at = 0;
+    finish();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrives),     cmocka_unit_test(nobody_reads), cmocka_unit_test(over_unix),
+        cmocka_unit_test(not_so_many), cmocka_unit_test(nobody_there), cmocka_unit_test(given_up),
+        cmocka_unit_test(no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
