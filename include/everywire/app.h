@@ -39,9 +39,9 @@ typedef struct ew_app_options {
     bool allow_remote;              /* let listeners bind other addresses than loopback ones */
     const char *runtime_id;         /* what managers know this program by; copied. NULL: the process id */
     /*
-     * Spans of all calls are sent to this Genkit telemetry server, "http://HOST:PORT[/BASE]"; copied. NULL: none, unless
-     * a reflection manager names one on this machine. It never delays a call: what the server does not take in time is
-     * dropped and counted (/metrics).
+     * Spans of all calls are sent to this Genkit telemetry server, "http://HOST:PORT[/BASE]"; copied. NULL: none,
+     * unless a reflection manager names one on this machine. It never delays a call: what the server does not take in
+     * time is dropped and counted (/metrics).
      */
     const char *telemetry;
     bool telemetry_realtime; /* tell the telemetry server of starts too, not only of ends */
@@ -127,9 +127,9 @@ EW_API const char *ew_app_error(const ew_app *app);
  * once), waits, frees the app. The result is the exit code. This is the one function of the library that prints,
  * touches signals and looks at the environment.
  *
- * Started by RRQ, with --tcp-socket HOST:PORT or RRQ_RUNNER_TCP_SOCKET, the program is a runner there: it opens no other
- * port unless --listen asks, drains for 100 ms unless told otherwise, and drains also when its parent process has gone
- * (not if that is process 1).
+ * Started by RRQ, with --tcp-socket HOST:PORT or RRQ_RUNNER_TCP_SOCKET, the program is a runner there: it opens no
+ * other port unless --listen asks, drains for 100 ms unless told otherwise, and drains also when its parent process
+ * has gone (not if that is process 1).
  */
 EW_API int ew_app_main(ew_app *app, int argc, char **argv);
 

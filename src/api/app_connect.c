@@ -122,7 +122,10 @@ static void told_telemetry(ew__site *site, ew_str url) {
     ew__app_telemetry_pushed(((ew__app_connect *)connector->ud)->app, url);
 }
 
-/* The first connection has the plain name; each further one is a runtime of its own, also for one and the same manager. */
+/*
+ * The first connection has the plain name; each further one is a runtime of its own, also for one and the same
+ * manager.
+ */
 static ew_err introduce(ew__app_connect *connect, size_t index) {
     const ew_app *app = connect->app;
     char pid[24], suffix[24] = "";

@@ -9,8 +9,8 @@
 
 #define EXIT_USAGE 2
 /*
- * RRQ asks a runner to end when it has drained, or given up, the jobs itself; and it ends its runners one after the other,
- * with 2 s for all of them before it goes without giving back its jobs.
+ * RRQ asks a runner to end when it has drained, or given up, the jobs itself; and it ends its runners one after the
+ * other, with 2 s for all of them before it goes without giving back its jobs.
  */
 #define RUNNER_DRAIN_MS 100
 #define RUNNER_OPTION "--tcp-socket"

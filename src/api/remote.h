@@ -1,6 +1,6 @@
 /*
- * api/remote.h: the runtimes that have dialled an app, as actions of the app. Each lives on the loop that its connection
- * is on; its actions can be called from any loop. Used inside src/api only.
+ * api/remote.h: the runtimes that have dialled an app, as actions of the app. Each lives on the loop that its
+ * connection is on; its actions can be called from any loop. Used inside src/api only.
  */
 #ifndef EW_API_REMOTE_H
 #define EW_API_REMOTE_H

@@ -1,7 +1,7 @@
 /*
- * api/remote_call.c: a call to a runtime that is connected to this app. Two calls are joined here: the one that somebody
- * made to us, on the loop that it came to (near), and the one that we make to the runtime, on the loop that its
- * connection lives on (far). Where both are the same loop everything is passed on at once; else by letters.
+ * api/remote_call.c: a call to a runtime that is connected to this app. Two calls are joined here: the one that
+ * somebody made to us, on the loop that it came to (near), and the one that we make to the runtime, on the loop that
+ * its connection lives on (far). Where both are the same loop everything is passed on at once; else by letters.
  *
  * The letters are part of the relay, so that none can fail. Each holds a reference while it is under way; the relay
  * lives until both sides are done with it. The near call is touched by the near side, and by the far side as far as its

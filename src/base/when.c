@@ -1,6 +1,6 @@
 /*
- * base/when.c: points in time as text, and ids. Plain arithmetic on the calendar instead of libc's time functions: those
- * know zones and locales, take locks, and stand on the path of every request that names a time.
+ * base/when.c: points in time as text, and ids. Plain arithmetic on the calendar instead of libc's time functions:
+ * those know zones and locales, take locks, and stand on the path of every request that names a time.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/when.h"

@@ -24,8 +24,8 @@ typedef struct ew__aim {
 } ew__aim;
 
 /*
- * Reads "http://HOST:PORT[/BASE]". pushed: a peer told us, and not the program or its environment: then the host must be
- * localhost, 127.0.0.0/8 in four decimal numbers or [::1]. EW_OK; EW_EINVAL: no such URL; EW_EUNSUPPORTED: https;
+ * Reads "http://HOST:PORT[/BASE]". pushed: a peer told us, and not the program or its environment: then the host must
+ * be localhost, 127.0.0.0/8 in four decimal numbers or [::1]. EW_OK; EW_EINVAL: no such URL; EW_EUNSUPPORTED: https;
  * EW_EACCESS: pushed, and another host. *ret_problem gets a constant line for people.
  */
 ew_err ew__aim_parse(ew_str url, bool pushed, ew__aim *ret, const char **ret_problem);

@@ -100,8 +100,6 @@ static ew_err attach(ew__link *link, const ew__wire *wire, ew__role role) {
         return err;
     }
     link->peer = peer;
-    if (wire->caps & EW__CAN_MANY)
-        ew__stream_keepalive(&link->stream, true); /* a session may be silent for long: is the peer still there? */
     return EW_OK;
 }
 

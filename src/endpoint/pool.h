@@ -30,7 +30,8 @@ struct ew__pool {
     ew__traffic traffic;
     ew__timer idle;                 /* closes connections that nobody uses */
     struct ew__pool_listen *listen; /* what a pool has that listens */
-    struct ew__pool_manage *manage; /* what a pool has that manages processes */
+    struct ew__pool_manage *manage; /* what a pool has that manages processes; and how they are told where to listen */
+    const char *told_option, *told_variable;
     ew__asides asides;
     bool closing;
     void (*on_closed)(ew__pool *pool);
@@ -42,18 +43,18 @@ void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const e
 /*
  * The pool's peers dial address (borrowed; its port is filled in): begins to listen, before the loop runs or on its
  * thread. door: the wire that connections begin with, which hands them over to the pool's (site.upgrade); NULL: they
- * begin with the pool's own. The pool's where may name a program (argv, vars) that is started with the first call. After
- * ew__pool_init. Errors as ew__address_probe; EW_ENOMEM. ew__pool_close must follow in any case.
+ * begin with the pool's own. The pool's where may name a program (argv, vars) that is started with the first call.
+ * After ew__pool_init. Errors as ew__address_probe; EW_ENOMEM. ew__pool_close must follow in any case.
  */
 ew_err ew__pool_listen(ew__pool *pool, ew__address *address, const ew__wire *door);
 /*
  * The pool's peers are n processes of ours (1 or more): its where names the program (argv), and host and port where the
- * first of them is to listen, the next one port higher; port 0: on free ports. They are told so by --tcp-socket
- * HOST:PORT behind their arguments and by RRQ_RUNNER_TCP_SOCKET. All are started with the first call, again when they
- * have ended and a call comes, and end with the pool. After ew__pool_init. EW_OK; EW_EINVAL: no numeric host (or
- * localhost), or not so many ports; EW_ENOMEM. ew__pool_close must follow in any case.
+ * first of them is to listen, the next one port higher; port 0: on free ports. They are told so by `option`
+ * HOST:PORT behind their arguments and by the environment's `variable` (both constant). All are started with the
+ * first call, again when they have ended and a call comes, and end with the pool. After ew__pool_init. EW_OK;
+ * EW_EINVAL: no numeric host (or localhost), or not so many ports; EW_ENOMEM. ew__pool_close must follow in any case.
  */
-ew_err ew__pool_manage(ew__pool *pool, unsigned n);
+ew_err ew__pool_manage(ew__pool *pool, unsigned n, const char *option, const char *variable);
 /* How many runtimes are connected to a pool that listens. Any thread. */
 uint32_t ew__pool_runtimes(const ew__pool *pool);
 /* Opens a call that was made with ew__call_new: it ends exactly once, whatever happens to the connections. */

@@ -1,7 +1,7 @@
 /*
  * endpoint/pool_listen.c: targets that are listened for: runtimes dial us, and each call finds the one that has its
- * action. A call without one waits: for the first runtime to connect, for what it offers, and, while a runtime is young,
- * for actions that it has not defined yet.
+ * action. A call without one waits: for the first runtime to connect, for what it offers, and, while a runtime is
+ * young, for actions that it has not defined yet.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/companion.h"

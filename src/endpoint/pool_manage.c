@@ -1,7 +1,7 @@
 /*
  * endpoint/pool_manage.c: targets that are processes of ours: a call goes to the one that has the fewest. A call that
- * no process can take waits: for one to come up, or for room. It fails when every process has failed to come up while it
- * waited; a later one makes them try again.
+ * no process can take waits: for one to come up, or for room. It fails when every process has failed to come up while
+ * it waited; a later one makes them try again.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/runner.h"
@@ -97,7 +97,7 @@ static void done(ew__pool *pool) {
 
 static const ew__pool_kind kind = {.serve = serve, .close = close_all, .is_closed = is_closed, .done = done};
 
-ew_err ew__pool_manage(ew__pool *pool, unsigned n) {
+ew_err ew__pool_manage(ew__pool *pool, unsigned n, const char *option, const char *variable) {
     uint16_t port = pool->where.port;
     if (n == 0 || (port > 0 && n - 1 > 65535u - port))
         return EW_EINVAL;
@@ -107,6 +107,8 @@ ew_err ew__pool_manage(ew__pool *pool, unsigned n) {
     self->n = n;
     pool->manage = self;
     pool->kind = &kind;
+    pool->told_option = option;
+    pool->told_variable = variable;
     ew_err err = EW_OK;
     for (unsigned i = 0; i < n && err == EW_OK; i++) {
         self->runners[i].next = &self->runners[(i + 1) % n];

@@ -257,7 +257,7 @@ static void start(ew__runner *runner) {
     }
     runner->where.port = runner->address.port;
     runner->site.authority = ew_str_from(runner->address.text);
-    (void)snprintf(runner->var, sizeof runner->var, "RRQ_RUNNER_TCP_SOCKET=%s", runner->address.text);
+    (void)snprintf(runner->var, sizeof runner->var, "%.60s=%s", runner->pool->told_variable, runner->address.text);
     ew__where program = {.argv = runner->argv, .vars = runner->vars, .grace_ms = GRACE_MS};
     ew__companion_init(&runner->companion, runner->pool->loop, &program);
     runner->companion.started = on_companion_started;
@@ -320,7 +320,7 @@ static ew_err make_command(ew__runner *runner, const char *const *argv) {
     if (!runner->argv)
         return EW_ENOMEM;
     memcpy((void *)runner->argv, argv, n * sizeof *argv);
-    runner->argv[n] = "--tcp-socket";
+    runner->argv[n] = runner->pool->told_option;
     runner->argv[n + 1] = runner->address.text;
     runner->argv[n + 2] = NULL;
     runner->vars[0] = runner->var;

@@ -30,7 +30,7 @@ struct ew__runner {
     ew__where where;     /* the same, for a dial */
     ew__site site;       /* the pool's, with its own authority */
     char host[64];
-    char var[192]; /* "RRQ_RUNNER_TCP_SOCKET=127.0.0.1:9000" */
+    char var[192]; /* "VARIABLE=127.0.0.1:9000" */
     const char *vars[2];
     const char **argv; /* the pool's, and two more; its last points to address.text */
     size_t argv_size;

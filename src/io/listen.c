@@ -87,9 +87,11 @@ ew_err ew__address_pick(ew__address *address) {
 
 static ew_err tcp_acquire(ew__address *address, int *ret_fd) {
     ew_err err = bound_socket(address, true, ret_fd);
-    if (err == EW_OK)
-        learn_port(*ret_fd, address);
-    return err;
+    if (err != EW_OK)
+        return err;
+    learn_port(*ret_fd, address);
+    ew__socket_prepare(*ret_fd);
+    return EW_OK;
 }
 
 /* ---- listening ---- */
@@ -145,6 +147,7 @@ ew_err ew__accept(ew__listener *listener, ew__stream *stream) {
     uv_os_fd_t fd = -1;
     init_handle(listener, &stream->handle);
     stream->kind = listener->kind;
+    stream->accepted = true;
     int err = uv_accept(&listener->handle.stream, &stream->handle.stream);
     if (err != 0 || listener->kind == EW__STREAM_TCP)
         return ew__err_from_uv(err);

@@ -87,6 +87,11 @@ static void linger(ew__stream *stream) {
     if (stream->lingering || stream->closing)
         return;
     stream->lingering = true;
+    if (stream->ended &&
+        !stream->beside) { /* it has said its last word, and we have read it: there is nothing to wait for */
+        ew__stream_close(stream, EW_OK);
+        return;
+    }
     if (stream->kind != EW__STREAM_STDIO)
         (void)shutdown(stream->fd, SHUT_WR);
     if (stream->beside)
@@ -370,6 +375,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
 static void on_end_of_input(ew__stream *stream) {
     (void)uv_read_stop(uv_of(stream));
     stream->reading = false;
+    stream->ended = true;
     if (stream->lingering)
         ew__stream_close(stream, EW_OK);
     else if (!stream->finishing)
@@ -420,8 +426,8 @@ void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_event
         (void)uv_fileno(&stream->handle.any, &fd);
         stream->fd = fd;
     }
-    if (stream->kind == EW__STREAM_TCP)
-        (void)uv_tcp_nodelay(&stream->handle.tcp, 1);
+    if (stream->kind == EW__STREAM_TCP && !stream->accepted)
+        ew__socket_prepare(fd);
     ew__stream_read(stream, true);
 }
 
@@ -429,14 +435,16 @@ void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_event
 #define KEEPALIVE_INTERVAL 10
 #define KEEPALIVE_PROBES 6
 
-void ew__stream_keepalive(ew__stream *stream, bool on) {
-    int enabled = on, idle = KEEPALIVE_SECONDS, interval = KEEPALIVE_INTERVAL, probes = KEEPALIVE_PROBES;
-    if (stream->kind != EW__STREAM_TCP || stream->closing)
-        return;
-    (void)setsockopt(stream->fd, SOL_SOCKET, SO_KEEPALIVE, &enabled, sizeof enabled);
-    (void)setsockopt(stream->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    (void)setsockopt(stream->fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-    (void)setsockopt(stream->fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+void ew__socket_prepare(int fd) {
+    const struct {
+        int level, option, value;
+    } wanted[] = {{SOL_SOCKET, SO_KEEPALIVE, 1},
+                  {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_SECONDS},
+                  {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL},
+                  {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES},
+                  {IPPROTO_TCP, TCP_NODELAY, 1}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        (void)setsockopt(fd, wanted[i].level, wanted[i].option, &wanted[i].value, sizeof wanted[i].value);
 }
 
 void ew__stream_acknowledge(ew__stream *stream) {

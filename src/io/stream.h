@@ -62,6 +62,8 @@ struct ew__stream {
     bool finishing; /* close when all has left */
     bool lingering; /* our side is shut: waiting for the other's eof */
     bool closing;
+    bool ended;    /* the other side has said that no more will come */
+    bool accepted; /* TCP: its options are the listener's */
     bool was_full; /* drained is owed */
     uint64_t bytes_in, bytes_out;
 };
@@ -79,10 +81,11 @@ void ew__stream_read(ew__stream *stream, bool on);
 void ew__stream_finish(ew__stream *stream);            /* close when all has left */
 void ew__stream_close(ew__stream *stream, ew_err why); /* now; closed follows */
 /*
- * TCP: asks a silent peer after a minute whether it is still there, so that a session notices a lost one. Nothing on
- * other streams.
+ * What every TCP socket has: nothing small is held back, and a silent peer is asked after a minute whether it is still
+ * there, so that a session notices a lost one. Done by streams that are dialled; those that are accepted have it from
+ * the listener.
  */
-void ew__stream_keepalive(ew__stream *stream, bool on);
+void ew__socket_prepare(int fd);
 /*
  * TCP: acknowledges what has come at once, for a peer that holds small writes back until then. The kernel forgets it
  * soon: it is said after each read. Nothing on other streams.

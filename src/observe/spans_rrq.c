@@ -1,7 +1,7 @@
 /*
  * observe/spans_rrq.c: the writing side of spans.h for jobs that RRQ has given us: what RRQ's own runners write about
- * them, so that their orchestrator's traces look the same whatever runs a job. Most of it comes from the call's context,
- * which is the job's.
+ * them, so that their orchestrator's traces look the same whatever runs a job. Most of it comes from the call's
+ * context, which is the job's.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/when.h"

@@ -58,7 +58,10 @@ typedef struct ew__site {
     void (*told_telemetry)(struct ew__site *site, ew_str url);
 } ew__site;
 
-/* A runtime as it introduces itself to its manager. Slices; how long they last, the function says that hands them out. */
+/*
+ * A runtime as it introduces itself to its manager. Slices; how long they last, the function says that hands them
+ * out.
+ */
 struct ew__self {
     ew_str id;      /* unique among the runtimes of a manager */
     ew_str name;    /* of the program, for people; may be empty */
@@ -105,8 +108,8 @@ typedef struct ew__conn_ops {
     const char *(*greet)(ew__conn *conn, const ew__self *who);
     /*
      * The connection goes on as another wire's: in the next turn the present peer is told gone(EW_OK), one of that wire
-     * is made (conn->upgraded is true for it), and it gets the `rest` bytes (copied now) and all that follow. What is in
-     * conn->out still leaves. The present peer says nothing more after this. May be NULL.
+     * is made (conn->upgraded is true for it), and it gets the `rest` bytes (copied now) and all that follow. What is
+     * in conn->out still leaves. The present peer says nothing more after this. May be NULL.
      */
     void (*become)(ew__conn *conn, const ew__wire *wire, ew__role role, const uint8_t *rest, size_t n);
     /*

@@ -188,7 +188,9 @@ static ew_err on_chunk(ew_call *call, ew_str json) {
     if (err != EW_OK)
         return err;
     conn->ops->send(conn);
-    /* once it has been told to wait, chunks that were under way do not change that: room is told when all has drained */
+    /*
+     * once it has been told to wait, chunks that were under way do not change that: room is told when all has drained
+     */
     server->waiting = server->waiting || conn->out.bytes >= limits->out_high_bytes;
     return server->waiting ? EW_FULL : EW_OK;
 }

@@ -1,6 +1,7 @@
 /*
  * wire/http/serve.h: the serving side of one HTTP connection, shared by serve.c (bytes and phases), request.c (what a
- * head asks for), upgrade.c (WebSockets) and respond.c (answers). One exchange at a time: a request that comes behind a running one waits.
+ * head asks for), upgrade.c (WebSockets) and respond.c (answers). One exchange at a time: a request that comes behind
+ * a running one waits.
  */
 #ifndef EW_WIRE_HTTP_SERVE_H
 #define EW_WIRE_HTTP_SERVE_H

@@ -54,7 +54,10 @@ typedef struct ew__rf_result {
 } ew__rf_result;
 ew_err ew__rf_read_result(const ew__json_doc *doc, ew_str result, ew__rf_result *ret);
 
-/* An error as a fault; its slices lie in the error or in text. *ret_trace: what the runtime calls the trace, or empty. */
+/*
+ * An error as a fault; its slices lie in the error or in text. *ret_trace: what the runtime calls the trace, or
+ * empty.
+ */
 void ew__rf_read_fault(ew_str error, char *text, size_t capacity, ew_fault *ret, ew_str *ret_trace);
 
 /* ---- writing ---- */

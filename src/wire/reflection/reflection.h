@@ -1,6 +1,6 @@
 /*
- * wire/reflection/reflection.h: the reflection wire (Genkit Reflection V2): its table, what a connection keeps, and what
- * its files share. See README.md beside it.
+ * wire/reflection/reflection.h: the reflection wire (Genkit Reflection V2): its table, what a connection keeps, and
+ * what its files share. See README.md beside it.
  *
  *   wire.c     bytes to messages and to whom they are for; the life of a connection
  *   send.c     messages to bytes, pings

@@ -164,8 +164,8 @@ static ew__rf_call *fill_call(ew__rf_peer *peer, ew_call *call, const ew__rpc *m
 }
 
 /*
- * Makes a call that has not ended at once one that can be found. How long its input may be silent is not watched: people
- * type there, and pings tell whether the manager still lives.
+ * Makes a call that has not ended at once one that can be found. How long its input may be silent is not watched:
+ * people type there, and pings tell whether the manager still lives.
  */
 static ew_err keep(ew__rf_call *entry) {
     entry->came.ended = NULL;

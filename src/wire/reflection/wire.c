@@ -1,6 +1,6 @@
 /*
- * wire/reflection/wire.c: the connection of the reflection wire: the opening handshake of a runtime, frames to messages,
- * messages to the role they are for, life; and its table.
+ * wire/reflection/wire.c: the connection of the reflection wire: the opening handshake of a runtime, frames to
+ * messages, messages to the role they are for, life; and its table.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/reflection/reflection.h"

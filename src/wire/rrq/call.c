@@ -2,9 +2,10 @@
  * wire/rrq/call.c: requests that leave: we are the orchestrator. To the call model this is their callee's end: it is
  * told their cancelling, and owes each of them one end, which the runner says, or the connection's death.
  *
- * A runner that was asked for an end gets some time for it. If it stays silent the call ends without it, but its request
- * still runs there: no further ones are given to this connection, and once only such requests are left on it, it is
- * closed (which cancels them), and a process of ours is ended. So nobody else's request is lost with a stuck one.
+ * A runner that was asked for an end gets some time for it. If it stays silent the call ends without it, but its
+ * request still runs there: no further ones are given to this connection, and once only such requests are left on it,
+ * it is closed (which cancels them), and a process of ours is ended. So nobody else's request is lost with a stuck
+ * one.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/rrq/rrq.h"

@@ -2,8 +2,8 @@
  * wire/rrq/known.c: requests as the orchestrators there are write them: members in one order, no white space, plain
  * ASCII around the params. Matched from front to back, each byte once; only the params are JSON of any shape, and go
  * through the ordinary validation. A frame that does not match in every byte is read in the ordinary way, so what this
- * accepts must be the same there (tests and the fuzzer hold one against the other), but for one thing: params may be two
- * levels deeper here, because the levels around them are not counted.
+ * accepts must be the same there (tests and the fuzzer hold one against the other), but for one thing: params may be
+ * two levels deeper here, because the levels around them are not counted.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/rrq/codec.h"
@@ -11,7 +11,6 @@
 #include <emmintrin.h>
 #endif
 
-#define CONTEXT_MAX 2048 /* how far from the end of a frame its context is looked for */
 #define INLINE static inline __attribute__((always_inline))
 
 typedef struct cursor {
@@ -124,7 +123,6 @@ static bool take_context(cursor *c, ew__rrq_request *ret) {
     const char *first = c->at;
     ew_str job, time, queue, deadline = {NULL, 0}, worker = {NULL, 0};
     int64_t enqueued;
-    ret->trace = ret->labels = (ew_str){NULL, 0}; /* what an earlier try has left */
     if (!SKIP(c, "{\"job_id\":") || !take_string(c, &job) || !SKIP(c, ",\"attempt\":") ||
         !take_attempt(c, &ret->attempt) || !SKIP(c, ",\"enqueue_time\":") || !take_string(c, &time) ||
         !SKIP(c, ",\"queue_name\":") || !take_string(c, &queue) || !read_time(time, &enqueued))
@@ -145,23 +143,21 @@ static bool take_context(cursor *c, ew__rrq_request *ret) {
 }
 
 /*
- * The context is the last member, so it ends with the frame; where it begins is found by trying. A member of that name
- * somewhere in the params does not end the frame with three braces, or the params before it are no whole object.
+ * The context is the last member, so it ends with the frame; where it begins is found from there: behind its brace come
+ * at most those of the two objects in it. A member of that name in the params does not end the frame with three
+ * braces, or what precedes it is no whole object.
  */
 static bool take_params_and_context(cursor *c, ew__rrq_request *ret) {
     static const char name[] = ",\"context\":";
     const size_t n = sizeof name - 1;
-    const char *params = c->at, *end = c->end;
-    const char *at = end - params > CONTEXT_MAX ? end - CONTEXT_MAX : params;
-    for (int tries = 0; tries < 16 && (at = memchr(at, '{', (size_t)(end - at))) != NULL; tries++, at++) {
-        if ((size_t)(at - params) < n || memcmp(at - n, name, n) != 0)
-            continue;
-        c->at = at;
-        if (!take_context(c, ret))
+    const char *params = c->at, *at = c->end;
+    for (int tries = 0; tries < 3 && (at = memrchr(params, '{', (size_t)(at - params))) != NULL; tries++) {
+        if ((size_t)(at - params) < n || !same(at - n, name, n))
             continue;
         size_t position;
+        c->at = at;
         ret->params = ew__str(params, (size_t)(at - params) - n);
-        return ret->params.len > 1 && params[0] == '{' && params[ret->params.len - 1] == '}' &&
+        return take_context(c, ret) && ret->params.len > 1 && params[0] == '{' && params[ret->params.len - 1] == '}' &&
                ew__json_validate(ret->params, &position) == EW_OK;
     }
     return false;

@@ -69,11 +69,12 @@ struct ew__rrq_peer {
     ew__timer resume;   /* reading goes on in the next turn */
     uint64_t progress_at;
     uint32_t n_stuck;
-    bool reading;  /* frames are being taken: no second time from inside */
-    bool paused;   /* not before there is room */
-    bool broken;   /* something bad came: nothing more is read, what runs is still answered */
-    bool draining; /* finish with the last call */
-    bool closed;   /* nothing more is read or written */
+    uint32_t n_frames; /* that were taken; it wraps */
+    bool reading;      /* frames are being taken: no second time from inside */
+    bool paused;       /* not before there is room */
+    bool broken;       /* something bad came: nothing more is read, what runs is still answered */
+    bool draining;     /* finish with the last call */
+    bool closed;       /* nothing more is read or written */
 };
 
 static inline const ew_limits *ew__rrq_limits(const ew__rrq_peer *peer) { return peer->peer.conn->home->limits; }

@@ -71,6 +71,7 @@ static void refuse_frame(ew__rrq_peer *peer, ew__lenpfx_event event, size_t size
 }
 
 static void take_frame(ew__rrq_peer *peer, ew_str body) {
+    peer->n_frames++;
     if (peer->peer.role == EW__SERVE)
         ew__rrq_serve(peer, body);
     else
@@ -193,23 +194,36 @@ static void after_frames(ew__rrq_peer *peer, bool took) {
     ew__rrq_check_drained(peer);
 }
 
+/* Adds to the frame that has begun what it lacks (or what its head does), and takes it if it is whole then. */
+static size_t complete(ew__rrq_peer *peer, const uint8_t *bytes, size_t n) {
+    size_t lacks = peer->paused ? n : peer->need - peer->in.len;
+    n = n < lacks ? n : lacks;
+    if (add_bytes(peer, bytes, n) != EW_OK)
+        ew__rrq_abort(peer);
+    else if (!peer->paused)
+        take_buffered(peer);
+    return n;
+}
+
+/* The beginning of a frame, or what waits because reading is paused. */
+static size_t keep(ew__rrq_peer *peer, const uint8_t *bytes, size_t n) {
+    if (!peer->closed && !peer->broken && add_bytes(peer, bytes, n) != EW_OK)
+        ew__rrq_abort(peer);
+    return n;
+}
+
+/* Whole frames are read where they are; only one that comes in pieces is put together. */
 static void input(ew__peer *base, const uint8_t *bytes, size_t n) {
     ew__rrq_peer *peer = rrq_of(base);
-    size_t done = 0;
-    if (peer->closed || peer->broken)
-        return;              /* it is read only to notice that the other side goes */
-    if (peer->in.len == 0) { /* nothing is left over: frames are read where they are */
-        done = take_frames(peer, ew__str(bytes, n));
-        if (n > done && !peer->closed && !peer->broken && add_bytes(peer, bytes + done, n - done) != EW_OK)
-            ew__rrq_abort(peer);
-    } else if (add_bytes(peer, bytes, n) != EW_OK) {
-        ew__rrq_abort(peer);
-    } else {
-        done = peer->in.len;
-        take_buffered(peer);
-        done -= peer->in.len;
+    uint32_t before = peer->n_frames;
+    while (n > 0 && !peer->closed && !peer->broken) { /* broken: read only to notice that the other side goes */
+        size_t done = peer->in.len ? complete(peer, bytes, n) : take_frames(peer, ew__str(bytes, n));
+        if (done == 0)
+            done = keep(peer, bytes, n);
+        bytes += done;
+        n -= done;
     }
-    after_frames(peer, done > 0);
+    after_frames(peer, peer->n_frames != before);
 }
 
 static void on_resume(ew__timer *timer, uint64_t now) {
@@ -220,7 +234,7 @@ static void on_resume(ew__timer *timer, uint64_t now) {
     peer->paused = false;
     if (peer->in.len)
         take_buffered(peer);
-    after_frames(peer, true);
+    after_frames(peer, false);
 }
 
 static void resume_later(ew__rpc_calls *all) {

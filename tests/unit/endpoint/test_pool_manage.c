@@ -75,7 +75,7 @@ static void begin_with(const char *const *argv, unsigned n, uint16_t port) {
     n_pool_closed = 0;
     ew__where where = {.kind = EW__WHERE_TCP, .host = "localhost", .port = port, .argv = argv};
     ew__pool_init(&pool, &w.loop, &line_wire, &(ew__site){.port = 0}, &where);
-    assert_int_equal(ew__pool_manage(&pool, n), EW_OK);
+    assert_int_equal(ew__pool_manage(&pool, n, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET"), EW_OK);
 }
 
 static void begin(const char *mode, unsigned n, uint16_t port) {
@@ -105,6 +105,20 @@ static uint16_t free_port(void) {
     assert_int_equal(ew__address_parse("127.0.0.1:0", &address), EW_OK);
     assert_int_equal(ew__address_pick(&address), EW_OK);
     return address.port;
+}
+
+/* The first of two. */
+static uint16_t free_ports(void) {
+    for (int i = 0; i < 100; i++) {
+        char text[32];
+        ew__address next;
+        unsigned port = free_port();
+        (void)snprintf(text, sizeof text, "127.0.0.1:%u", port + 1);
+        if (ew__address_parse(text, &next) == EW_OK && ew__address_probe(&next) == EW_OK)
+            return (uint16_t)port;
+    }
+    fail_msg("no two free ports in a row");
+    return 0;
 }
 
 static bool lives(long pid) { return runs((pid_t)pid); }
@@ -190,7 +204,7 @@ static void several(void **state) {
 static void ports_in_a_row(void **state) {
     (void)state;
     char text[32];
-    uint16_t port = free_port();
+    uint16_t port = free_ports();
     begin("plain", 2, port);
     (void)ask("pid");
     for (unsigned i = 0; i < 2; i++) {
@@ -202,13 +216,13 @@ static void ports_in_a_row(void **state) {
     ew__pool second;
     ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = 65535, .argv = pool.where.argv};
     ew__pool_init(&second, &w.loop, &line_wire, &(ew__site){.port = 0}, &where);
-    assert_int_equal(ew__pool_manage(&second, 2), EW_EINVAL);
-    assert_int_equal(ew__pool_manage(&second, 0), EW_EINVAL);
+    assert_int_equal(ew__pool_manage(&second, 2, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET"), EW_EINVAL);
+    assert_int_equal(ew__pool_manage(&second, 0, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET"), EW_EINVAL);
     ew__pool_close(&second, on_pool_closed);
     ew__pool_done(&second);
     where.host = "some.where";
     ew__pool_init(&second, &w.loop, &line_wire, &(ew__site){.port = 0}, &where);
-    assert_int_equal(ew__pool_manage(&second, 1), EW_EINVAL);
+    assert_int_equal(ew__pool_manage(&second, 1, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET"), EW_EINVAL);
     ew__pool_close(&second, on_pool_closed);
     ew__pool_done(&second);
     assert_int_equal(n_pool_closed, 2);

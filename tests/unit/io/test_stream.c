@@ -27,7 +27,15 @@ static int option(int fd, int level, int name) {
     return value;
 }
 
-static void echo_and_keepalive(void **state) {
+static void check_options(int fd) {
+    assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 60);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 10);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPCNT), 6);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+}
+
+static void echo_and_options(void **state) {
     world w;
     door d = {.n_closed = 0};
     end server, client;
@@ -44,22 +52,14 @@ static void echo_and_keepalive(void **state) {
     const ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = address.port};
     assert_int_equal(end_dial(&client, &where), EW_OK);
     int fd = client.stream.fd;
-    assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 0);
-    ew__stream_keepalive(&client.stream, true);
-    assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
-    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 60);
-    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 10);
-    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPCNT), 6);
-    ew__stream_keepalive(&client.stream, false);
-    assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 0);
-    assert_int_equal(option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+    check_options(fd);
     assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &(int){0}, sizeof(int)), 0);
     assert_int_equal(option(fd, IPPROTO_TCP, TCP_QUICKACK), 0);
     ew__stream_acknowledge(&client.stream);
     assert_int_equal(option(fd, IPPROTO_TCP, TCP_QUICKACK), 1);
     end_send(&client, "hello", 5);
     run_until_bytes(&w, &server.n_in, 5);
-    assert_int_equal(option(server.stream.fd, IPPROTO_TCP, TCP_NODELAY), 1);
+    check_options(server.stream.fd);
     ew__stream_finish(&client.stream);
     run_until(&w, &client.n_closed, 1);
     run_until(&w, &server.n_closed, 1);
@@ -110,7 +110,7 @@ static void cannot_listen_on_stdio(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(echo_and_keepalive),
+        cmocka_unit_test(echo_and_options),
         cmocka_unit_test(nobody_there),
         cmocka_unit_test(size_of_an_idle_stream),
         cmocka_unit_test(cannot_listen_on_stdio),
