@@ -52,14 +52,14 @@ def example(name):
 class Examples(unittest.TestCase):
     def test_every_example_is_tested_and_listed(self):
         names = {os.path.splitext(f)[0] for f in os.listdir(SOURCES) if f.endswith(".c")}
-        self.assertEqual(names, {"serve", "stream", "later", "call", "manager", "kimi_agent"}, "a new example wants a test here")
+        self.assertEqual(names, {"serve", "stream", "later", "call", "manager", "jobs", "kimi_agent"}, "a new example wants a test here")
         with open(os.path.join(SOURCES, "README.md"), encoding="utf-8") as f:
             text = f.read()
         for name in names:
             self.assertIn("(%s.c)" % name, text)
 
     def test_they_stay_small(self):
-        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60), ("manager", 65), ("kimi_agent", 260)):
+        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60), ("manager", 65), ("jobs", 65), ("kimi_agent", 260)):
             with open(os.path.join(SOURCES, name + ".c"), encoding="utf-8") as f:
                 self.assertLessEqual(len(f.readlines()), limit, name)
 
@@ -86,6 +86,12 @@ class Examples(unittest.TestCase):
                               stderr=subprocess.PIPE, timeout=LIMIT)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"failed NOT_FOUND", done.stderr)
+
+    def test_jobs(self):
+        done = subprocess.run([example("jobs"), "greet", "20", example("serve")], stdout=subprocess.PIPE, timeout=LIMIT, check=True)
+        self.assertEqual(sorted(done.stdout.decode().splitlines()), sorted('done   {"greeted":"number %d"}' % i for i in range(20)))
+        done = subprocess.run([example("jobs"), "nothing", "2", example("serve")], stdout=subprocess.PIPE, timeout=LIMIT)
+        self.assertEqual((done.returncode, done.stdout.count(b"failed NOT_FOUND: No handler registered for function 'nothing'")), (1, 2))
 
     def test_stream(self):
         with Server(example("stream")) as server:
