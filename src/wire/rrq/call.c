@@ -3,13 +3,14 @@
  * told their cancelling, and owes each of them one end, which the runner says, or the connection's death.
  *
  * A runner that was asked for an end gets some time for it. If it stays silent the call ends without it, but its
- * request still runs there: no further ones are given to this connection, and once only such requests are left on it,
- * it is closed (which cancels them), and a process of ours is ended. So nobody else's request is lost with a stuck
- * one.
+ * request still runs there and keeps its place. Once only such requests are left on the connection it is closed (which
+ * cancels them), and a process of ours is ended; when they are many, no further ones are given to it, so that this
+ * comes. So nobody else's request is lost with a stuck one.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/rrq/rrq.h"
 
+#define STUCK_SHARE 4     /* one in so many places: then it is given no more */
 #define MESSAGE_ROOM 1024 /* messages of errors with escapes are decoded, up to here */
 
 static ew__home *home_of(const ew__rrq_call *entry) { return entry->base.call->home; }
@@ -143,7 +144,8 @@ uint32_t ew__rrq_capacity(const ew__peer *base) {
     const ew__rrq_peer *peer = (const ew__rrq_peer *)(const void *)base;
     const ew_limits *limits = ew__rrq_limits(peer);
     bool full = base->conn->out.bytes >= limits->out_max_bytes / 2;
-    if (full || peer->closed || peer->draining || peer->n_stuck || peer->calls.sent.n >= limits->runner_calls)
+    bool sick = (uint64_t)peer->n_stuck * STUCK_SHARE >= limits->runner_calls;
+    if (full || sick || peer->closed || peer->draining || peer->calls.sent.n >= limits->runner_calls)
         return 0;
     return (uint32_t)(limits->runner_calls - peer->calls.sent.n);
 }

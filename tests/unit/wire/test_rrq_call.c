@@ -317,7 +317,7 @@ static void test_wire_rrq_call__stuck(void **state) {
     hear(w.pair, expected);
     assert_true(rig_capacity(w.pair) == 62);
     rig_advance(&w.r, 2000);
-    assert_true(rig_capacity(w.pair) == 0); /* nobody else is given to it */
+    assert_true(rig_capacity(w.pair) == 62); /* it keeps its place */
     assert_false(is_over(w.pair));
     assert_int_equal(stuck->ended, 1);
     assert_int_equal(good->ended, 0);
@@ -327,6 +327,28 @@ static void test_wire_rrq_call__stuck(void **state) {
     assert_true(is_over(w.pair));
     free(a.text);
     free(b.text);
+    rig_finish(&w.r);
+}
+
+/* When many are stuck it is given no more, so that the others come to their end. */
+static void test_wire_rrq_call__sick(void **state) {
+    (void)state;
+    world w;
+    begin(&w);
+    rig_call *good = call(&w, "f", NULL, NULL, 0);
+    asked a = hear_request(&w);
+    for (int i = 0; i < 16; i++)
+        (void)call(&w, "f", NULL, NULL, 100 + (uint64_t)i);
+    rig_advance(&w.r, 3114);
+    assert_true(rig_capacity(w.pair) == 64 - 17); /* fifteen of them */
+    rig_advance(&w.r, 1);
+    assert_true(rig_capacity(w.pair) == 0);
+    assert_false(is_over(w.pair));
+    rig_forget(w.pair, raw_end(w.pair)->got_len);
+    answer(&w, &a, "'status':'success'");
+    assert_string_equal(good->result, "null");
+    assert_true(wire_end(w.pair)->conn.stuck && is_over(w.pair));
+    free(a.text);
     rig_finish(&w.r);
 }
 
@@ -344,7 +366,7 @@ static void test_wire_rrq_call__unstuck(void **state) {
     assert_int_equal(slow->ended, 0);
     rig_advance(&w.r, 1);
     must_fail(slow, EW_STATUS_CANCELLED, EW_ORIGIN_CANCEL, "the call was cancelled, and the runner has not ended it");
-    assert_true(rig_capacity(w.pair) == 0);
+    assert_true(rig_capacity(w.pair) == 62);
     answer(&w, &a, "'status':'success'");
     assert_true(rig_capacity(w.pair) == 63);
     assert_false(wire_end(w.pair)->conn.stuck);
@@ -363,7 +385,7 @@ int main(void) {
         cmocka_unit_test(test_wire_rrq_call__bad_outcomes), cmocka_unit_test(test_wire_rrq_call__no_request_id),
         cmocka_unit_test(test_wire_rrq_call__unreadable),   cmocka_unit_test(test_wire_rrq_call__list),
         cmocka_unit_test(test_wire_rrq_call__deadline),     cmocka_unit_test(test_wire_rrq_call__stuck),
-        cmocka_unit_test(test_wire_rrq_call__unstuck),
+        cmocka_unit_test(test_wire_rrq_call__sick),         cmocka_unit_test(test_wire_rrq_call__unstuck),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
