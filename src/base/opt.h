@@ -117,7 +117,7 @@ enum {
         {"runtime-id", 0, "ID", "what managers know this program by; without it: the process id",                      \
          EW__SERVE_RUNTIME_ID},                                                                                        \
         {"threads", 0, "N", "event loops; without it: one per core, or one if no port is open", EW__SERVE_THREADS},    \
-        {"drain", 0, "DUR", "how long running calls may go on after the first signal; 10s, for an RRQ\nrunner 4s",     \
+        {"drain", 0, "DUR", "how long running calls may go on after the first signal; 10s, for an RRQ\nrunner 100ms",  \
          EW__SERVE_DRAIN},                                                                                             \
         {"allow-host", 0, "NAME", "a further name that HTTP requests may ask for; may be repeated",                    \
          EW__SERVE_ALLOW_HOST},                                                                                        \

@@ -77,7 +77,7 @@ void ew__cmd_call_help(FILE *out) {
              "  everywire call reflection://127.0.0.1:3200 greet '\"Ada\"' --stream\n"
              "  everywire call reflection://127.0.0.1:0 greet '\"Ada\"' -- node app.js\n"
              "  everywire call rrq://127.0.0.1:9000 send_email '{\"to\":\"a@b\"}' -- rrq-runner --settings "
-             "app.runner:settings\n");
+             "app.runner.settings\n");
 }
 
 /* ---- options ---- */
