@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app.h"
+#include "endpoint/authority.h"
 #include <stdio.h>
 #include <unistd.h>
 
@@ -29,34 +30,16 @@ static ew_err take_scheme(ew_str *rest, const char **ret_problem) {
     return fail(EW_EINVAL, "a manager's URL looks like ws://HOST:PORT[/PATH][?QUERY]", ret_problem);
 }
 
-static bool host_ok(ew_str host, bool v6) {
-    for (size_t i = 0; i < host.len; i++) {
-        char c = host.ptr[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
-        if (!plain && !(v6 ? c == ':' : c == '-' || c == '_'))
-            return false;
-    }
-    return host.len > 0;
-}
-
-/* HOST, HOST:PORT, [V6], [V6]:PORT */
 static ew_err read_authority(ew_str text, ew__manager_url *ret, const char **ret_problem) {
-    bool v6 = text.len > 0 && text.ptr[0] == '[';
-    const char *end = text.len ? memchr(text.ptr, v6 ? ']' : ':', text.len) : NULL;
-    if (v6 && !end)
+    ew__authority authority;
+    ew__authority_verdict verdict = ew__authority_parse(text, &authority);
+    if (verdict == EW__AUTHORITY_NO_HOST || authority.host.len >= sizeof ret->host || text.len >= sizeof ret->authority)
         return fail(EW_EINVAL, "the URL has no valid host", ret_problem);
-    ew_str host = ew__str(text.ptr + v6, (end ? (size_t)(end - text.ptr) : text.len) - v6);
-    size_t used = host.len + (v6 ? 2 : 0);
-    ew_str port = ew__str(text.ptr + used, text.len - used);
-    uint64_t number = 80;
-    if (!host_ok(host, v6) || host.len >= sizeof ret->host || text.len >= sizeof ret->authority)
-        return fail(EW_EINVAL, "the URL has no valid host", ret_problem);
-    if (port.len > 0 && (port.ptr[0] != ':' || !ew__u64_parse(ew__str(port.ptr + 1, port.len - 1), &number) ||
-                         number == 0 || number > 65535))
+    if (verdict == EW__AUTHORITY_NO_PORT || (authority.has_port && authority.port == 0))
         return fail(EW_EINVAL, "the URL has no valid port", ret_problem);
-    memcpy(ret->host, host.ptr, host.len);
+    memcpy(ret->host, authority.host.ptr, authority.host.len);
     memcpy(ret->authority, text.ptr, text.len);
-    ret->port = (uint16_t)number;
+    ret->port = authority.has_port ? authority.port : 80;
     return EW_OK;
 }
 
