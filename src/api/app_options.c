@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app_main.h"
+#include "api/target.h"
 #include "base/opt.h"
 #include <stdlib.h>
-#include <unistd.h>
 
 #define EXIT_USAGE 2
 /*
@@ -13,8 +13,6 @@
  * other, with 2 s for all of them before it goes without giving back its jobs.
  */
 #define RUNNER_DRAIN_MS 100
-#define RUNNER_OPTION "--tcp-socket"
-#define RUNNER_VARIABLE "RRQ_RUNNER_TCP_SOCKET"
 
 /* ---- options ---- */
 
@@ -173,7 +171,7 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
         break;
     case EW__SERVE_TCP_SOCKET: /* RRQ appends its own to what its user wrote: the last one counts */
         s->runner = opts->value;
-        s->runner_from = RUNNER_OPTION;
+        s->runner_from = EW__RUNNER_OPTION;
         break;
     case EW__SERVE_TELEMETRY:
         bad = read_telemetry(s, opts->value);
@@ -278,10 +276,10 @@ static void read_environment(ew__settings *s) {
     if (!s->options.runtime_id) {
         s->options.runtime_id = variable("GENKIT_RUNTIME_ID");
     }
-    const char *runner = variable(RUNNER_VARIABLE);
+    const char *runner = variable(EW__RUNNER_VARIABLE);
     if (!s->runner && runner && trim(ew_str_from(runner)).len) {
         s->runner = runner;
-        s->runner_from = RUNNER_VARIABLE;
+        s->runner_from = EW__RUNNER_VARIABLE;
     }
 }
 
@@ -342,7 +340,7 @@ int ew__settings_read(ew__settings *s, int argc, char **argv) {
         s->level = EW_LOG_ERROR;
     }
     read_environment(s);
-    if (s->runner && s->options.drain_ms == 0 && getppid() > 1) { /* init starts no runners of RRQ's */
+    if (s->runner && s->options.drain_ms == 0 && s->parent > 1) { /* init starts no runners of RRQ's */
         s->options.drain_ms = RUNNER_DRAIN_MS;
     }
     return -1;

@@ -7,8 +7,6 @@
 #include "base/thread.h"
 #include <stdio.h>
 
-#define RUNNER_OPTION "--tcp-socket" /* how RRQ tells a runner where to listen */
-#define RUNNER_VARIABLE "RRQ_RUNNER_TCP_SOCKET"
 #define TELEMETRY_VAR "GENKIT_TELEMETRY_SERVER="
 #define FAREWELL_MS 300 /* for the last spans of a program that we have started */
 #define PROCESSES_MAX 64
@@ -219,8 +217,9 @@ ew_err ew_client_new(const char *target, const ew_client_options *options, ew_cl
         return err;
     }
     init_pool(client);
-    err = client->processes > 0 ? ew__pool_manage(&client->pool, client->processes, RUNNER_OPTION, RUNNER_VARIABLE)
-                                : begin_to_listen(client, ret_problem);
+    err = client->processes > 0
+              ? ew__pool_manage(&client->pool, client->processes, EW__RUNNER_OPTION, EW__RUNNER_VARIABLE)
+              : begin_to_listen(client, ret_problem);
     if (err == EW_OK && client->host)
         ew__loop_adopt_thread(&client->loop);
     else if (err == EW_OK && !ew__thread_start(&client->thread, thread_main, client))

@@ -11,6 +11,10 @@
 /* Whether a program of ours stands behind a target. */
 typedef enum ew__target_command { EW__COMMAND_NO, EW__COMMAND_MAY, EW__COMMAND_MUST } ew__target_command;
 
+/* How RRQ tells a runner where to listen. */
+#define EW__RUNNER_OPTION "--tcp-socket"
+#define EW__RUNNER_VARIABLE "RRQ_RUNNER_TCP_SOCKET"
+
 typedef struct ew__target {
     const ew__wire *wire;
     uint8_t kind;        /* ew__where_kind: how it is reached */

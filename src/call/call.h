@@ -94,8 +94,7 @@ struct ew_call {
     ew_str context;
     ew_str labels;
     ew_str tracestate;
-    ew_str
-        carrier; /* served: an object with the traceparent and tracestate to go on with, once somebody asks; or empty */
+    ew_str carrier;         /* served: an object with the traceparent to go on with, once somebody asks; or empty */
     ew_str remote_trace_id; /* outgoing: what the peer calls the trace */
     ew_str wire_id;         /* outgoing: the id it is to have on the wire, where that is a text; empty: any */
     ew_str trace_path;      /* outgoing: ew__trace_path of the call it belongs to, or empty */

@@ -12,12 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EOF_MS 500   /* from eof to SIGTERM */
-#define TERM_MS 2000 /* from SIGTERM to SIGKILL, where nobody says */
-#define KILL_MS 5000 /* from SIGKILL to giving up: it hangs in the kernel */
-#define SETTLE_MS                                                                                                      \
-    250            /* for those of a group who were killed to go; a zombie that nobody reaps looks like one of them */
-#define LOOK_MS 50 /* how often we look where nobody tells us */
+#define EOF_MS 500    /* from eof to SIGTERM */
+#define TERM_MS 2000  /* from SIGTERM to SIGKILL, where nobody says */
+#define KILL_MS 5000  /* from SIGKILL to giving up: it hangs in the kernel */
+#define SETTLE_MS 250 /* for a killed group to go; a zombie that nobody reaps looks like one of it */
+#define LOOK_MS 50    /* how often we look where nobody tells us */
 
 typedef enum stage { RUNS, SHUT, TERMED, KILLED } stage;
 

@@ -87,8 +87,7 @@ static void linger(ew__stream *stream) {
     if (stream->lingering || stream->closing)
         return;
     stream->lingering = true;
-    if (stream->ended &&
-        !stream->beside) { /* it has said its last word, and we have read it: there is nothing to wait for */
+    if (stream->ended && !stream->beside) { /* its last word was read: there is nothing to wait for */
         ew__stream_close(stream, EW_OK);
         return;
     }

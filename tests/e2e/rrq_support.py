@@ -45,6 +45,12 @@ class Rrq(Conn):
     """A connection to our runner. It holds the runner to the form of the wire: compact JSON, members in their order, only
     those that are set."""
 
+    def request(self, function, params, **more):
+        self.send(request(function, params, **more))
+
+    def cancel(self, job, id=None):
+        self.send(message("cancel", {"protocol_version": "2", "job_id": job, "request_id": id, "hard_kill": False}))
+
     def outcome(self, timeout=20.0):
         """The payload of the next response; raises Closed when the runner closes before its first byte."""
         end = time.monotonic() + timeout * SLOW

@@ -3,13 +3,11 @@ cancel finds its job on whatever loop that is.
 
 SPDX-License-Identifier: Apache-2.0
 """
-import json
 import os
 import re
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -17,7 +15,8 @@ import time
 import unittest
 
 import support
-from support import BINARY, Conn, Manager, SLOW, Server, alive, cli, wait_until
+from rrq_support import Rrq
+from support import BINARY, Manager, SLOW, Server, alive, cli, wait_until
 from test_telemetry import Telemetry
 
 VARIABLE = "RRQ_RUNNER_TCP_SOCKET"
@@ -73,35 +72,6 @@ def ports_of(pid):
                 if fields[3] == "0A" and fields[9] in mine:
                     found.add(int(fields[1].rsplit(":", 1)[1], 16))
     return found
-
-
-class Rrq(Conn):
-    """An orchestrator's connection: frames of a length and JSON."""
-
-    def frame(self, kind, payload):
-        text = json.dumps({"type": kind, "payload": payload}).encode()
-        self.send(struct.pack(">I", len(text)) + text)
-
-    def request(self, function, params, id="r1", job="j1", **context):
-        self.frame("request", {"protocol_version": "2", "request_id": id, "job_id": job, "function_name": function,
-                               "params": params,
-                               "context": dict({"job_id": job, "attempt": 1, "enqueue_time": "2025-01-01T12:00:00Z",
-                                                "queue_name": "rrq:queue:default"}, **context)})
-
-    def cancel(self, job, id=None):
-        self.frame("cancel", {"protocol_version": "2", "job_id": job, "request_id": id, "hard_kill": False})
-
-    def outcome(self, timeout=WAIT):
-        end = time.monotonic() + timeout * SLOW
-        while len(self.buffer) < 4 or len(self.buffer) < 4 + struct.unpack(">I", self.buffer[:4])[0]:
-            if not self.fill(end):
-                raise AssertionError("the runner has closed")
-        n = 4 + struct.unpack(">I", self.buffer[:4])[0]
-        text, self.buffer = self.buffer[4:n], self.buffer[n:]
-        message = json.loads(text)
-        if message["type"] != "response":
-            raise AssertionError(message)
-        return message["payload"]
 
 
 def echo(port, host="127.0.0.1"):

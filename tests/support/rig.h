@@ -192,7 +192,7 @@ void rig_call_send_end(rig_call *rc);
  * /test/relay: each input chunk as a chunk, then their number. /test/lazy {"after_ms"}: like sum, but looks at its
  * input late. /test/sleep {"ms","out"}. /test/fail {"status","message","details","retry_after_ms"}. /test/never: ends
  * when cancelled. /test/stubborn {"ms"}: does not mind being cancelled. /test/twice: ends twice. /test/invalid: its
- * result is no JSON. /test/about: context, labels, trace, attempt. /test/flood {"size"}: chunks without waiting.
+ * result is no JSON. /test/about: context, labels, trace. /test/flood {"size"}: chunks without waiting.
  * /one/same, /two/same: one name. /test/elsewhere {"room"}: asks for time or room from another thread. /test/hold:
  * does nothing; its call is in rig->held.
  */

@@ -6,9 +6,9 @@
 #define EW_WIRE_RRQ_CODEC_H
 
 #include "base/when.h"
-#include "call/call.h"
 #include "json/json.h"
 #include "wire/jsonrpc_envelope.h"
+#include <everywire/status.h>
 
 #define EW__RRQ_LIST "everywire.actions" /* the function that lists what a runner has */
 #define EW__RRQ_ID_MAX 1024              /* bytes of an id, with its quotes */

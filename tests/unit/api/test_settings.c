@@ -26,7 +26,7 @@ static result read_words(uint64_t own_drain_ms, const char *const *words) {
     for (; words[argc - 1]; argc++)
         argv[argc] = (char *)(uintptr_t)words[argc - 1];
     ew_app *app = ew_app_new_with("test", &(ew_app_options){.drain_ms = own_drain_ms});
-    ew__settings s = {.name = "test"};
+    ew__settings s = {.name = "test", .parent = 2};
     ew__arena arena;
     assert_non_null(app);
     ew__arena_init(&arena, ew_env_default(), NULL, 0);

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/rrq/codec.h"
+#include <everywire/limits.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
