@@ -1,8 +1,9 @@
-# What the library stands on, as four targets:
+# What the library stands on, as six targets:
 #   ew_uv_shared  libuv as a shared library: for libeverywire.so
 #   ew_uv         libuv inside: for our binary and the tests; the static library where there is one, else the shared one
 #   ew_llhttp     llhttp's header, and its objects (EW_LLHTTP_OBJECTS) or its system library
 #   ew_wslay      wslay's header and library
+#   ew_sqlite_shared, ew_sqlite   SQLite, in the same two ways as libuv
 # SPDX-License-Identifier: Apache-2.0
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -73,3 +74,20 @@ else()
     target_link_libraries(ew_wslay INTERFACE ${EW_WSLAY_LIBRARY})
     set(EW_WSLAY_LIBS "-lwslay")
 endif()
+
+# ---- SQLite ----
+# 3.33 has what src/store asks for. The static library is taken for the reasons that hold for libuv's.
+pkg_check_modules(EW_SQLITE REQUIRED IMPORTED_TARGET sqlite3>=3.33)
+add_library(ew_sqlite_shared INTERFACE)
+target_link_libraries(ew_sqlite_shared INTERFACE PkgConfig::EW_SQLITE)
+find_library(EW_SQLITE_ARCHIVE NAMES libsqlite3.a HINTS ${EW_SQLITE_LIBRARY_DIRS} ${EW_SQLITE_LIBDIR})
+add_library(ew_sqlite INTERFACE)
+if(EW_SQLITE_ARCHIVE)
+    target_include_directories(ew_sqlite SYSTEM INTERFACE ${EW_SQLITE_INCLUDE_DIRS})
+    target_link_libraries(ew_sqlite INTERFACE ${EW_SQLITE_ARCHIVE} Threads::Threads ${CMAKE_DL_LIBS} m)
+else()
+    target_link_libraries(ew_sqlite INTERFACE ew_sqlite_shared)
+endif()
+# For the pkg-config file: by name, not as a requirement, because Debian's sqlite3.pc asks those who link statically for zlib, which
+# only SQLite's shell uses and which its package does not bring.
+string(REPLACE ";" " " EW_SQLITE_LIBS "${EW_SQLITE_LDFLAGS}")

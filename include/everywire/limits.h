@@ -44,9 +44,11 @@ extern "C" {
     X(runner_calls, 64, "requests in flight on one rrq connection; a runner says that it is busy beyond")              \
     X(runner_wait_ms, 15 * 1000, "milliseconds for a runner that was started to listen; UNAVAILABLE beyond")           \
     X(runner_grace_ms, 2 * 1000, "milliseconds for an end that was asked of a runner; it is given up beyond")          \
-    X(runtime_wait_ms, 30 * 1000, "milliseconds a call waits for a runtime to connect; UNAVAILABLE beyond")            \
+    X(runtime_wait_ms, 30 * 1000,                                                                                      \
+      "milliseconds for a runtime to connect or a server to say a port; UNAVAILABLE beyond")                           \
     X(trace_queue_items, 4096, "starts and ends of spans waiting on a loop to be sent; dropped and counted beyond")    \
-    X(trace_queue_bytes, 4 * 1024 * 1024, "bytes of them; dropped and counted beyond")
+    X(trace_queue_bytes, 4 * 1024 * 1024, "bytes of them; dropped and counted beyond")                                 \
+    X(blob_bytes, 256 * 1024 * 1024, "bytes of blobs that a client keeps in memory; what servers put beyond is refused")
 
 /* Zero in a member means its default. */
 typedef struct ew_limits {

@@ -83,6 +83,9 @@ enum {
     EW__SERVE_LISTEN = 1,
     EW__SERVE_CONNECT,
     EW__SERVE_TCP_SOCKET,
+    EW__SERVE_PORT,
+    EW__SERVE_HOST,
+    EW__SERVE_STDIO,
     EW__SERVE_TELEMETRY,
     EW__SERVE_RUNTIME_ID,
     EW__SERVE_THREADS,
@@ -100,9 +103,9 @@ enum {
 /* To be put into the initialiser of a table, before its end. */
 #define EW__SERVE_OPTIONS                                                                                              \
     {"listen", 0, "[WIRE=]ADDR",                                                                                       \
-     "listen there; WIRE is any (default), http, jsonrpc, reflection or rrq; ADDR\n"                                   \
-     "is HOST:PORT (port 0 picks a free one), unix:PATH or, with a wire that can,\n"                                   \
-     "stdio; may be repeated; without this, --connect and --tcp-socket:\n127.0.0.1:3400",                              \
+     "listen there; WIRE is any (default), http, jsonrpc, reflection, rrq or\n"                                        \
+     "stepflow; ADDR is HOST:PORT (port 0 picks a free one), unix:PATH or stdio;\n"                                    \
+     "may be repeated; without this and the next five: 127.0.0.1:3400",                                                \
      EW__SERVE_LISTEN},                                                                                                \
         {"connect", 0, "URL",                                                                                          \
          "dial a manager such as the Genkit CLI, ws://HOST:PORT[/PATH], and offer it\n"                                \
@@ -112,6 +115,12 @@ enum {
          "be an RRQ runner there, as RRQ tells the programs that it starts: the last\n"                                \
          "one counts; the program ends with the one that started it",                                                  \
          EW__SERVE_TCP_SOCKET},                                                                                        \
+        {"port", 0, "N", "be a Stepflow component server on that port; 0 picks a free one", EW__SERVE_PORT},           \
+        {"host", 0, "HOST", "... at that address; 127.0.0.1", EW__SERVE_HOST},                                         \
+        {"stdio", 0, NULL,                                                                                             \
+         "serve whoever started this program, on standard input and output: Stepflow\n"                                \
+         "or JSON-RPC, told by the first line",                                                                        \
+         EW__SERVE_STDIO},                                                                                             \
         {"telemetry", 0, "URL", "send the spans of all calls to this Genkit telemetry server,\nhttp://HOST:PORT",      \
          EW__SERVE_TELEMETRY},                                                                                         \
         {"runtime-id", 0, "ID", "what managers know this program by; without it: the process id",                      \

@@ -4,9 +4,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/sha256.h"
 #include "cli/cli.h"
 #include "cli/demo.h"
-#include "cli/sha256.h"
 #include <string.h>
 
 /* ---- helpers ---- */
@@ -259,11 +259,11 @@ static void big(ew_call *call, void *arg) {
 static void sha256(ew_call *call, void *arg) {
     (void)arg;
     static const char digits[] = "0123456789abcdef";
-    uint8_t digest[32];
+    uint8_t digest[EW__SHA256_SIZE];
     char text[66] = "\"";
     ew_str input = ew_call_input(call);
-    ew__sha256(input.ptr, input.len, digest);
-    for (size_t i = 0; i < 32; i++) {
+    ew__sha256_of(input.ptr, input.len, digest);
+    for (size_t i = 0; i < sizeof digest; i++) {
         text[1 + 2 * i] = digits[digest[i] >> 4];
         text[2 + 2 * i] = digits[digest[i] & 15];
     }

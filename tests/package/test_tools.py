@@ -39,6 +39,8 @@ class Layers(unittest.TestCase):
         self.refused("src/attic/a.c", "", "in no known room")
         self.allowed("src/wire/http/a.c", '#include "call/call.h"')
         self.allowed("src/api/a.c", '#include "endpoint/listen.h"')
+        self.allowed("src/store/a.c", '#include "call/blobs.h"')
+        self.allowed("src/cli/a.c", '#include "base/sha256.h"')
         self.allowed("src/cli/a.c", '#include "cli/verbs.h"\n#include <everywire/everywire.h>')
 
     def test_wires_are_strangers(self):
@@ -60,6 +62,8 @@ class Layers(unittest.TestCase):
         self.allowed("src/frame/a.c", "#include <llhttp.h>\n#include <string.h>")
         self.refused("src/wire/http/a.c", "#include <wslay/wslay.h>", "must not know <wslay/wslay.h>")
         self.allowed("src/frame/a.c", "#include <wslay/wslay.h>")
+        self.refused("src/api/a.c", "#include <sqlite3.h>", "must not know <sqlite3.h>")
+        self.allowed("src/store/a.c", "#include <sqlite3.h>")
 
 
 class Size(unittest.TestCase):

@@ -1,9 +1,9 @@
 /*
- * SHA-256: the published examples, and the lengths around the block borders against each other.
+ * tests/unit/base/test_sha256.c: the published examples, lengths around the borders of blocks, and bytes in pieces.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/sha256.h"
 #include "base/util.h"
-#include "cli/sha256.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,14 +12,14 @@
 #include <cmocka.h>
 
 static void expect(const void *bytes, size_t n, const char *hex) {
-    uint8_t digest[32];
+    uint8_t digest[EW__SHA256_SIZE];
     char text[65] = {0};
-    ew__sha256(bytes, n, digest);
-    ew__hex(digest, 32, text);
+    ew__sha256_of(bytes, n, digest);
+    ew__hex(digest, sizeof digest, text);
     assert_string_equal(text, hex);
 }
 
-static void test_cli_sha256__published(void **state) {
+static void test_base_sha256__published(void **state) {
     (void)state;
     expect("", 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     expect(NULL, 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -31,7 +31,7 @@ static void test_cli_sha256__published(void **state) {
            112, "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
 }
 
-static void test_cli_sha256__million(void **state) {
+static void test_base_sha256__million(void **state) {
     (void)state;
     size_t n = 1000000;
     char *text = malloc(n);
@@ -41,7 +41,7 @@ static void test_cli_sha256__million(void **state) {
     free(text);
 }
 
-static void test_cli_sha256__borders(void **state) {
+static void test_base_sha256__borders(void **state) {
     (void)state;
     char text[129];
     memset(text, 'a', sizeof text);
@@ -55,11 +55,31 @@ static void test_cli_sha256__borders(void **state) {
     expect(text, 128, "6836cf13bac400e9105071cd6af47084dfacad4e5e302c94bfed24e013afb73e");
 }
 
+static void test_base_sha256__pieces(void **state) {
+    (void)state;
+    uint8_t text[300], whole[EW__SHA256_SIZE], pieces[EW__SHA256_SIZE];
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (uint8_t)(i * 7);
+    ew__sha256 sha;
+    for (size_t n = 0; n <= sizeof text; n++) {
+        ew__sha256_of(text, n, whole);
+        for (size_t step = 1; step <= 130; step += 3) {
+            ew__sha256_init(&sha);
+            for (size_t at = 0; at < n; at += step)
+                ew__sha256_add(&sha, text + at, n - at < step ? n - at : step);
+            ew__sha256_add(&sha, NULL, 0);
+            ew__sha256_done(&sha, pieces);
+            assert_memory_equal(pieces, whole, sizeof whole);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cli_sha256__published),
-        cmocka_unit_test(test_cli_sha256__million),
-        cmocka_unit_test(test_cli_sha256__borders),
+        cmocka_unit_test(test_base_sha256__published),
+        cmocka_unit_test(test_base_sha256__million),
+        cmocka_unit_test(test_base_sha256__borders),
+        cmocka_unit_test(test_base_sha256__pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
