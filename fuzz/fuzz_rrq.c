@@ -180,10 +180,12 @@ typedef struct fuzz_others {
     world *w;
 } fuzz_others;
 
-static void on_tell(struct ew__others *others, const ew__home *from, const ew__wire *wire, ew_str text) {
+static bool on_tell(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to, ew_str text) {
+    (void)to;
     world *w = ((fuzz_others *)(void *)others)->w;
     check(from == w->home && wire == &ew__wire_rrq && ew_json_check(text, NULL) == EW_OK);
     check(ew__buf_str(&w->told, text) == EW_OK && ew__buf_char(&w->told, '\n') == EW_OK);
+    return true;
 }
 
 static void tell_all(world *w) {

@@ -73,8 +73,9 @@ EW_API ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler,
  * Adds a listener: "[WIRE=]ADDRESS", for example "127.0.0.1:3400" (every wire on one port), "http=127.0.0.1:0" (that
  * wire only; port 0 picks a free one), "unix:/run/x.sock" (a socket file for this user only, mode 0600), or
  * "jsonrpc=stdio" (whoever started this program, on standard input and output; an app that listens there only stops
- * when standard input ends). Before the start. EW_OK; EW_EINVAL: not an address, or an unknown wire;
- * EW_EACCESS: not loopback and not allowed. ew_app_error tells more.
+ * when standard input ends; "stepflow=stdio" likewise; "stdio" is one of the two, told by the first line). Before the
+ * start. EW_OK; EW_EINVAL: not an address, or an unknown wire; EW_EACCESS: not loopback and not allowed. ew_app_error
+ * tells more.
  */
 EW_API ew_err ew_app_listen(ew_app *app, const char *address);
 
@@ -130,6 +131,10 @@ EW_API const char *ew_app_error(const ew_app *app);
  * Started by RRQ, with --tcp-socket HOST:PORT or RRQ_RUNNER_TCP_SOCKET, the program is a runner there: it opens no
  * other port unless --listen asks, drains for 100 ms unless told otherwise, and drains also when its parent process
  * has gone (not if that is process 1).
+ *
+ * Started by Stepflow, with --stdio, or with --port N (0 picks a free one) and perhaps --host HOST, the program is a
+ * component server there, and opens no other port unless --listen asks. The first line of standard output says
+ * "port":N. --stdio is for any starter that speaks Stepflow or JSON-RPC on pipes.
  */
 EW_API int ew_app_main(ew_app *app, int argc, char **argv);
 

@@ -9,6 +9,8 @@
  * "reflection://HOST:PORT": the client is a manager that Genkit runtimes dial (port 0 picks a free one, see
  * ew_client_port); calls wait until one has connected, and reach the one that has the action. "rrq://HOST:PORT": an RRQ
  * runner, somebody else's or one that the client starts there (see `command`; then port 0 picks a free one).
+ * "stepflow+http://HOST:PORT[/PATH]", "stepflow+http:" and "stepflow+stdio:": a Stepflow component server; the last two
+ * are programs that the client starts.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -36,12 +38,18 @@ typedef struct ew_client_options {
     ew_limits limits;       /* members that are zero take their default */
     struct uv_loop_s *loop; /* run on this libuv loop of the host, on its thread, instead of an own thread; borrowed */
     /*
-     * For "jsonrpc+stdio:": the program and its arguments, NULL-ended; copied; no shell. It is started with the first
-     * call, its standard error goes to the env's log, and it ends with the client. For "reflection:" it is optional: a
-     * program that is told by GENKIT_REFLECTION_V2_SERVER to dial this client; its standard output goes to the log too.
+     * For "jsonrpc+stdio:" and "stepflow+stdio:": the program and its arguments, NULL-ended; copied; no shell. It is
+     * started with the first call, its standard error goes to the env's log, and it ends with the client. When it has
+     * ended by itself, its calls fail and the next one starts it again (after 100 ms, doubling to 2 s).
+     * For "reflection:" it is optional: a program that is told by GENKIT_REFLECTION_V2_SERVER to dial this client; its
+     * standard output goes to the log too.
      * For "rrq:" it is optional, too: a runner on this machine (HOST is a loopback address or localhost) that is told
      * where to listen by --tcp-socket HOST:PORT behind its arguments. It leads a process group, which ends with the
      * client: SIGTERM, 5 s later SIGKILL. When it has ended by itself, the next call starts it again.
+     * For "stepflow+http:" (or "stepflow+http://HOST:0") it is a server on this machine that chooses its port itself
+     * and says so by a line {"port":N} on its standard output, within 30 s; what else it writes there goes to the log.
+     * Its life is a runner's.
+     * All of them inherit this program's environment.
      */
     const char *const *command;
     /*
@@ -56,6 +64,13 @@ typedef struct ew_client_options {
     struct ew_app *actions;
     const char *telemetry; /* reflection: the telemetry server that runtimes are told of, "http://HOST:PORT"; copied */
     bool allow_remote;     /* reflection: let the target be another address than a loopback one */
+    /*
+     * Stepflow: where blobs are kept that servers put and get while they run a component: "memory" (which NULL means,
+     * too) or "sqlite:PATH"; copied. Servers call back for them; one on this machine is also told a URL, that of a
+     * listener which this client opens on 127.0.0.1 for them and nothing else.
+     */
+    const char *blobs;
+    const char *blob_api; /* Stepflow: servers are told this URL instead, "http://HOST:PORT/api/v1/blobs"; copied */
 } ew_client_options;
 
 /* Whose fault an ending is. */

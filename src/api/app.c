@@ -100,6 +100,7 @@ static void destroy(ew_app *app) {
     ew__remotes_done(&app->remotes);
     pthread_cond_destroy(&app->changed);
     pthread_mutex_destroy(&app->lock);
+    pthread_mutex_destroy(&app->instance.lock);
     ew__free(app->env, app, sizeof *app);
 }
 
@@ -114,6 +115,7 @@ ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
         return NULL;
     }
     pthread_mutex_init(&app->lock, NULL);
+    pthread_mutex_init(&app->instance.lock, NULL);
     pthread_cond_init(&app->changed, NULL);
     ew__remotes_init(&app->remotes, app);
     app->name = copy_text(env, name ? name : "everywire");
@@ -192,7 +194,7 @@ static ew_err split_wire(ew_app *app, const char **address, const ew__wire **wir
     if (ew__str_is(name, EW_STR("any")))
         return EW_OK;
     *wire = ew__wire_by_name(name);
-    if (*wire)
+    if (*wire && (*wire)->caps & EW__CAN_SERVE)
         return EW_OK;
     set_error(app, "there is no wire %.*s in this build", (int)(name.len < 60 ? name.len : 60), name.ptr);
     return EW_EINVAL;
@@ -215,8 +217,8 @@ ew_err ew_app_listen(ew_app *app, const char *address) {
                   address);
         return EW_EINVAL;
     }
-    if (listener->address.kind == EW__ADDR_STDIO && !(wire && wire->caps & EW__CAN_STDIO)) {
-        set_error(app, "standard input and output carry one wire: jsonrpc=stdio");
+    if (listener->address.kind == EW__ADDR_STDIO && wire && !(wire->caps & EW__CAN_STDIO)) {
+        set_error(app, "standard input and output carry jsonrpc=stdio or stepflow=stdio; stdio alone finds out which");
         return EW_EINVAL;
     }
     if (!listener->address.loopback && !app->allow_remote) {

@@ -7,10 +7,12 @@
 #include "api/app_connect.h"
 #include "api/app_others.h"
 #include "api/app_telemetry.h"
+#include "api/app_ways.h"
 #include "api/remote.h"
 #include "endpoint/server.h"
 #include "handler/workers.h"
 #include "observe/metrics.h"
+#include "wire/instance.h"
 #include <everywire/app.h>
 
 #define EW__LISTENERS_MAX 32
@@ -24,11 +26,12 @@ typedef struct ew__app_loop {
     ew__metrics metrics;
     ew__app_tracing tracing;
     ew__letterbox box;
+    ew__app_ways ways;
     pthread_t thread;
     bool has_thread;
     bool abandoned; /* a handler did not end: this memory is never freed, because its answer may still come */
     bool closing;
-    size_t n_open;   /* of the server and the connectors, once they are being closed */
+    size_t n_open;   /* of the server, the connectors and the ways, once they are being closed */
     ew__timer grace; /* for handlers that do not end when their call is cut off */
     ew__task drain_task, close_task, refresh_task;
     atomic_bool drain_sent, close_sent, refresh_sent;
@@ -62,6 +65,8 @@ struct ew_app {
     size_t n_loops;
     struct ew__scrape scrape;
     struct ew__others others;
+    struct ew__ways ways;
+    ew__instance instance; /* what Stepflow's runtimes know this program by */
     ew__app_telemetry telemetry;
     atomic_uint live_calls, connections;
     atomic_bool draining;

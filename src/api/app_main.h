@@ -21,6 +21,8 @@ typedef struct ew__settings {
     const char *manager;     /* the environment's; NULL: none */
     const char *runner;      /* where to be an RRQ runner; NULL: nowhere */
     const char *runner_from; /* the option or variable that says so */
+    const char *port, *host; /* where to be a Stepflow server; NULL: not given */
+    bool stdio;              /* serve who started us */
     pid_t parent;            /* who started us */
     ew_log_level level;
     bool quiet;

@@ -159,9 +159,24 @@ static int print_version(const ew__settings *s) {
     return EXIT_SUCCESS;
 }
 
+/* Options without a value. */
+static bool take_flag(ew__settings *s, int id) {
+    bool *flag = id == EW__SERVE_STDIO          ? &s->stdio
+                 : id == EW__SERVE_QUIET        ? &s->quiet
+                 : id == EW__SERVE_ALLOW_REMOTE ? &s->options.allow_remote
+                                                : NULL;
+    if (flag) {
+        *flag = true;
+    }
+    return flag != NULL;
+}
+
 /* -1: go on; else the exit code. */
 static int take_option(ew__settings *s, ew__opts *opts, int id) {
     int bad = 0;
+    if (take_flag(s, id)) {
+        return -1;
+    }
     switch (id) {
     case EW__SERVE_LISTEN:
         s->listens[s->n_listens++] = opts->value;
@@ -173,6 +188,12 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
         s->runner = opts->value;
         s->runner_from = EW__RUNNER_OPTION;
         break;
+    case EW__SERVE_PORT:
+        s->port = opts->value;
+        break;
+    case EW__SERVE_HOST:
+        s->host = opts->value;
+        break;
     case EW__SERVE_TELEMETRY:
         bad = read_telemetry(s, opts->value);
         break;
@@ -181,12 +202,6 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
         break;
     case EW__SERVE_ALLOW_HOST:
         s->hosts[s->n_hosts++] = opts->value;
-        break;
-    case EW__SERVE_ALLOW_REMOTE:
-        s->options.allow_remote = true;
-        break;
-    case EW__SERVE_QUIET:
-        s->quiet = true;
         break;
     case EW__SERVE_THREADS:
         bad = read_threads(s, opts->value);
@@ -366,6 +381,27 @@ static int add_runner(const ew__settings *s, ew_app *app) {
     return problem ? usage_errorf(s, s->runner_from, s->runner, problem) : 0;
 }
 
+/* --host and --port, as Stepflow's own servers have them. */
+static int add_stepflow(const ew__settings *s, ew_app *app) {
+    const char *host = s->host ? s->host : "127.0.0.1";
+    char listener[160];
+    uint64_t port = 0;
+    if (s->port && (!ew__u64_parse(ew_str_from(s->port), &port) || port > 65535)) {
+        return usage_errorf(s, "--port", s->port, "not a number from 0 to 65535");
+    }
+    bool bare_v6 = strchr(host, ':') && host[0] != '[';
+    (void)snprintf(listener, sizeof listener, "stepflow=%s%.100s%s:%u", bare_v6 ? "[" : "", host, bare_v6 ? "]" : "",
+                   (unsigned)port);
+    ew_err err = ew_app_listen(app, listener);
+    if (err == EW_EINVAL && s->host) {
+        return usage_errorf(s, "--host", host, "the host is neither localhost nor an IP address");
+    }
+    const char *more = ew_app_error(app);
+    return err == EW_OK ? 0
+                        : usage_errorf(s, s->host ? "--host" : "--port", s->host ? host : s->port,
+                                       *more ? more : ew_err_text(err));
+}
+
 int ew__settings_apply(const ew__settings *s, ew_app *app) {
     int bad = 0;
     bool by_hand = false; /* the environment's manager was named on the command line, too */
@@ -381,6 +417,12 @@ int ew__settings_apply(const ew__settings *s, ew_app *app) {
     }
     if (!bad && s->runner) {
         bad = add_runner(s, app);
+    }
+    if (!bad && (s->port || s->host)) {
+        bad = add_stepflow(s, app);
+    }
+    if (!bad && s->stdio) {
+        bad = add(s, app, ew_app_listen, "--stdio", "stdio");
     }
     return bad;
 }

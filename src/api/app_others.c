@@ -28,6 +28,7 @@ static void open_box(ew__task *task) {
     letter *l = box->first;
     box->first = box->last = NULL;
     box->n = 0;
+    box->bytes = 0;
     box->told = false;
     pthread_mutex_unlock(&box->lock);
     for (letter *next; l; l = next) {
@@ -43,7 +44,8 @@ static void open_box(ew__task *task) {
 static bool put(ew__app_loop *to, letter *l) {
     ew__letterbox *box = &to->box;
     pthread_mutex_lock(&box->lock);
-    bool room = box->n < EW__LETTERS_MAX;
+    bool fits = l->len <= EW__LETTERS_BYTES_MAX && box->bytes <= EW__LETTERS_BYTES_MAX - l->len;
+    bool room = box->n < EW__LETTERS_MAX && (fits || box->n == 0);
     bool tell = room && !box->told;
     if (room) {
         if (box->last)
@@ -52,6 +54,7 @@ static bool put(ew__app_loop *to, letter *l) {
             box->first = l;
         box->last = l;
         box->n++;
+        box->bytes += l->len;
         box->told = true;
     }
     pthread_mutex_unlock(&box->lock);
@@ -62,7 +65,8 @@ static bool put(ew__app_loop *to, letter *l) {
 
 static bool write_to(ew__app_loop *to, const ew__wire *wire, ew_str text) {
     const ew_env *env = to->app->env;
-    letter *l = text.len <= EW__LETTER_BYTES_MAX ? ew__alloc(env, sizeof *l + text.len) : NULL;
+    bool fits = text.len <= EW__LETTER_BYTES_MORE || text.len - EW__LETTER_BYTES_MORE <= to->app->limits.frame_bytes;
+    letter *l = fits ? ew__alloc(env, sizeof *l + text.len) : NULL;
     if (!l)
         return false;
     *l = (letter){.wire = wire, .len = text.len};
@@ -78,21 +82,24 @@ static bool write_to(ew__app_loop *to, const ew__wire *wire, ew_str text) {
  * The memory of all loops stays until the last of them has ended, so there is no harm in writing to one that has:
  * nobody will open the letter.
  */
-void ew__app_tell_others(struct ew__others *others, const ew__home *from, const ew__wire *wire, ew_str text) {
+bool ew__app_tell_others(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to,
+                         ew_str text) {
     ew_app *app = ew__container_of(others, ew_app, others);
     ew__home *sender = NULL;
     unsigned n_dropped = 0;
-    if (!wire->told)
-        return;
+    if (!wire->told || (to != EW__ALL_OTHERS && to >= app->n_loops))
+        return false;
     for (size_t i = 0; i < app->n_loops; i++) {
-        ew__app_loop *to = &app->loops[i];
-        if (&to->loop.home == from)
-            sender = &to->loop.home;
-        else if (!write_to(to, wire, text))
+        ew__app_loop *loop = &app->loops[i];
+        bool own = &loop->loop.home == from;
+        if (own)
+            sender = &loop->loop.home;
+        if ((to == EW__ALL_OTHERS ? !own : to == i) && !write_to(loop, wire, text))
             n_dropped++;
     }
     if (sender && n_dropped)
         atomic_fetch_add_explicit(&sender->dropped, n_dropped, memory_order_relaxed);
+    return n_dropped == 0;
 }
 
 /* ---- life ---- */

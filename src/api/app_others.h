@@ -9,14 +9,16 @@
 #include "wire/wire.h"
 #include <pthread.h>
 
-#define EW__LETTERS_MAX 1024                    /* that wait in one box */
-#define EW__LETTER_BYTES_MAX ((size_t)4 * 1024) /* of one letter's text */
+#define EW__LETTERS_MAX 1024                             /* that wait in one box */
+#define EW__LETTERS_BYTES_MAX ((size_t)64 * 1024 * 1024) /* of all their texts; one alone may be larger */
+#define EW__LETTER_BYTES_MORE ((size_t)4 * 1024)         /* of one letter's text, beyond limits.frame_bytes */
 
 /* What others have to say to one loop. */
 typedef struct ew__letterbox {
     pthread_mutex_t lock; /* of the members below */
     struct ew__letter *first, *last;
     uint32_t n;
+    size_t bytes;
     bool told;     /* the task is under way */
     ew__task task; /* opens what is there */
 } ew__letterbox;
@@ -26,6 +28,7 @@ void ew__letterbox_init(ew__letterbox *box);
 void ew__letterbox_done(ew__letterbox *box, const ew_env *env);
 
 /* The app's ew__others.tell. Any thread, while the loops' memory stays: that of a loop which runs, say. */
-void ew__app_tell_others(struct ew__others *others, const ew__home *from, const ew__wire *wire, ew_str text);
+bool ew__app_tell_others(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to,
+                         ew_str text);
 
 #endif

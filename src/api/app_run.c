@@ -8,6 +8,8 @@
  */
 #include "api/app.h"
 #include "base/thread.h"
+#include "wire/stepflow/sniff.h"
+#include "wire/stepflow/stepflow.h"
 #include <stdio.h>
 
 #define DEFAULT_LISTENER "127.0.0.1:3400"
@@ -75,9 +77,10 @@ static void close_loop(ew__task *task) {
     ew__app_loop *loop = ew__container_of(task, ew__app_loop, close_task);
     bool now = atomic_load(&loop->app->cut);
     if (!loop->closing)
-        loop->n_open = 1 + ew__app_connects_count(loop);
+        loop->n_open = 1 + ew__app_connects_count(loop) + ew__app_ways_count(loop);
     loop->closing = true;
     ew__app_connects_close(loop, now, on_part_closed);
+    ew__app_ways_close(loop, on_part_closed);
     ew__server_close(&loop->server, now, on_server_closed);
 }
 
@@ -234,22 +237,49 @@ static void on_stdio_end(ew__server *server) {
         ew_app_stop(app);
 }
 
-static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
-    ew__site site = {.allow_hosts = (const char *const *)app->allow_hosts, .scrape = &app->scrape};
-    site.telemetry = ew_str_from(app->telemetry_url ? app->telemetry_url : ""); /* runtimes that dial us are told */
-    site.others = app->n_loops > 1 ? &app->others : NULL;
-    const ew__wire *wire = listener->wire, *reflection = ew__wire_by_name(EW_STR("reflection"));
-    if (!wire || wire == reflection)
-        site.upgrade = reflection;
-    if (wire && wire == reflection) { /* its WebSockets begin as HTTP, and nothing else is welcome */
-        site.only_upgrade = true;
-        wire = ew__wire_by_name(EW_STR("http"));
+/* Standard input without a wire: of those that it can be, a workflow runtime begins in a way of its own. */
+static const ew__wire *choose_stdio(const uint8_t *bytes, size_t n, bool last) {
+    int verdict = ew__sf_sniff_line(bytes, n);
+    if (verdict == 0 && !last)
+        return NULL;
+    return ew__wire_by_name(verdict > 0 ? EW_STR("stepflow") : EW_STR("jsonrpc"));
+}
+
+/* Some wires are carried by another: the one that a listener's connections begin with. */
+static const ew__wire *prepare_site(const ew_app *app, const ew__app_listener *listener, ew__site *site) {
+    const ew__wire *wire = listener->wire, *http = ew__wire_by_name(EW_STR("http"));
+    const ew__wire *reflection = ew__wire_by_name(EW_STR("reflection"));
+    site->telemetry = ew_str_from(app->telemetry_url ? app->telemetry_url : ""); /* runtimes that dial us are told */
+    if (!wire) {
+        site->upgrade = reflection;
+        site->guest = &ew__stepflow_guest;
+    } else if (wire == reflection) { /* its WebSockets begin as HTTP, and nothing else is welcome */
+        site->upgrade = reflection;
+        site->only_upgrade = true;
+        return http;
+    } else if (wire == &ew__wire_stepflow && listener->address.kind != EW__ADDR_STDIO) { /* bodies of HTTP */
+        site->guest = &ew__stepflow_guest;
+        site->only_guest = true;
+        return http;
     }
+    return wire;
+}
+
+static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
+    ew__site site = {.allow_hosts = (const char *const *)app->allow_hosts,
+                     .scrape = &app->scrape,
+                     .others = app->n_loops > 1 ? &app->others : NULL,
+                     .instance = &app->instance,
+                     .ways = &app->ways};
+    const ew__wire *wire = prepare_site(app, listener, &site);
     bool stdio = listener->address.kind == EW__ADDR_STDIO;
-    ew_err err = stdio ? ew__server_stdio(&app->loops[0].server, wire, &site) : ew__address_probe(&listener->address);
+    ew_err err = stdio ? ew__server_stdio(&app->loops[0].server, wire, choose_stdio, &site)
+                       : ew__address_probe(&listener->address);
     app->loops[0].server.on_stdio_end = on_stdio_end;
-    for (size_t i = 0; i < app->n_loops && err == EW_OK && !stdio; i++)
+    for (size_t i = 0; i < app->n_loops && err == EW_OK && !stdio; i++) {
+        site.loop = (unsigned)i;
         err = ew__server_listen(&app->loops[i].server, &listener->address, wire, &site);
+    }
     if (err != EW_OK)
         fail_start(app, listener, err);
     return err;
@@ -336,6 +366,14 @@ static ew_err start_loops(ew_app *app) {
     return EW_OK;
 }
 
+/* Each start is another one for those who knew the last. */
+static void name_instance(ew_app *app) {
+    uint8_t bytes[EW__INSTANCE_ID_LEN / 2];
+    app->env->random(app->env->ud, bytes, sizeof bytes);
+    ew__hex(bytes, sizeof bytes, app->instance.id);
+    app->instance.service = ew_str_from(app->name);
+}
+
 ew_err ew_app_start(ew_app *app) {
     if (app->started)
         return EW_EINVAL;
@@ -347,6 +385,8 @@ ew_err ew_app_start(ew_app *app) {
     size_t made = 0;
     app->scrape.write = write_metrics;
     app->others.tell = ew__app_tell_others;
+    app->ways.open = ew__app_ways_open;
+    name_instance(app);
     bool stdio = app->n_listeners == 1 && app->listeners[0].address.kind == EW__ADDR_STDIO;
     app->only_stdio = stdio && app->n_connects == 0;
     if ((stdio || app->n_listeners == 0) && app->threads == 0)

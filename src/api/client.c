@@ -24,6 +24,7 @@ static void on_loop_closed(ew__loop *loop, void *ud) {
 }
 
 static void free_client(ew_client *client) {
+    ew__client_blobs_done(client);
     for (size_t i = 0; client->command && client->command[i]; i++)
         ew__free(client->env, client->command[i], strlen(client->command[i]) + 1);
     ew__free(client->env, client->command, client->command_size);
@@ -35,14 +36,15 @@ static void free_client(ew_client *client) {
 
 static void discard(ew_client *client) {
     ew__pool_done(&client->pool);
+    ew__client_blobs_done(client);
     ew__loop_done(&client->loop);
     free_client(client);
 }
 
-static void on_pool_closed(ew__pool *pool) {
-    ew_client *client = pool->ud;
-    ew__loop_close(&client->loop, on_loop_closed, client);
-}
+static void on_blobs_closed(ew_client *client) { ew__loop_close(&client->loop, on_loop_closed, client); }
+
+/* First the servers go, then what they might ask for. */
+static void on_pool_closed(ew__pool *pool) { ew__client_blobs_close(pool->ud, on_blobs_closed); }
 
 /* Nobody runs the loop yet. */
 static void close_and_discard(ew_client *client) {
@@ -81,11 +83,7 @@ static ew_err copy_telemetry(ew_client *client, const char *url) {
 
 /* A program can only be started here. NULL: fine; else why not. */
 static const char *check_managed(const ew__target *target, unsigned processes) {
-    ew__address address;
-    bool v6 = strchr(target->host, ':') != NULL;
-    char text[sizeof target->host + 8];
-    (void)snprintf(text, sizeof text, "%s%s%s:0", v6 ? "[" : "", target->host, v6 ? "]" : "");
-    if (ew__address_parse(text, &address) != EW_OK || !address.loopback)
+    if (!ew__target_is_here(target))
         return "a command listens on this machine: HOST is localhost, 127.0.0.1 or [::1]";
     if (processes > PROCESSES_MAX)
         return "at most 64 processes";
@@ -98,11 +96,14 @@ static const char *check_options(const ew_client *client, bool command, unsigned
     if (command && target->command == EW__COMMAND_NO)
         return "this target is reached, not started: it takes no command";
     if (!command && target->command == EW__COMMAND_MUST)
-        return "jsonrpc+stdio: wants the command that is the peer";
+        return "standard input and output: it wants the command that is the peer";
     if (client->processes > 0)
         return check_managed(target, client->processes);
     if (processes > 0)
         return "processes are for an rrq:// target with a command";
+    if (client->announces)
+        return target->port ? "the command chooses its port itself: stepflow+http: or HOST:0"
+                            : check_managed(target, 1);
     return target->kind == EW__WHERE_TCP && target->port == 0 ? "port 0 wants a command that listens there" : NULL;
 }
 
@@ -116,6 +117,7 @@ static ew_err configure(ew_client *client, const char *target, const ew_client_o
     if (err == EW_OK) {
         if (command && client->target.kind == EW__WHERE_TCP && client->target.command == EW__COMMAND_MAY)
             client->processes = processes ? processes : 1;
+        client->announces = command && client->target.command == EW__COMMAND_ANNOUNCES;
         problem = check_options(client, command, processes);
         err = problem ? EW_EINVAL : EW_OK;
     }
@@ -124,6 +126,8 @@ static ew_err configure(ew_client *client, const char *target, const ew_client_o
         err = EW_EACCESS;
         problem = "that address can be reached from other machines; allow_remote permits it";
     }
+    if (err == EW_OK)
+        err = ew__client_blobs_open(client, options, &problem);
     if (ret_problem && problem)
         *ret_problem = problem;
     if (err == EW_OK && command)
@@ -143,6 +147,8 @@ static void init_pool(ew_client *client) {
                      .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
                      .framing = target->framing,
                      .allow_hosts = client->own_hosts,
+                     .blobs = client->blobs.store,
+                     .blob_api = ew_str_from(client->blobs.url),
                      .telemetry = ew_str_from(client->telemetry ? client->telemetry + strlen(TELEMETRY_VAR) : "")};
     ew__where where = {.kind = target->kind,
                        .host = target->host,
@@ -198,6 +204,13 @@ static ew_err begin_to_listen(ew_client *client, const char **ret_problem) {
     return err;
 }
 
+/* What a target has whose beginning is more than a dial. */
+static ew_err begin(ew_client *client, const char **ret_problem) {
+    if (client->processes > 0)
+        return ew__pool_manage(&client->pool, client->processes, EW__RUNNER_OPTION, EW__RUNNER_VARIABLE);
+    return client->announces ? ew__pool_announce(&client->pool) : begin_to_listen(client, ret_problem);
+}
+
 ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
                      const char **ret_problem) {
     const ew_env *env = options && options->env ? options->env : ew_env_default();
@@ -216,10 +229,9 @@ ew_err ew_client_new(const char *target, const ew_client_options *options, ew_cl
         free_client(client);
         return err;
     }
+    ew__client_blobs_listen(client);
     init_pool(client);
-    err = client->processes > 0
-              ? ew__pool_manage(&client->pool, client->processes, EW__RUNNER_OPTION, EW__RUNNER_VARIABLE)
-              : begin_to_listen(client, ret_problem);
+    err = begin(client, ret_problem);
     if (err == EW_OK && client->host)
         ew__loop_adopt_thread(&client->loop);
     else if (err == EW_OK && !ew__thread_start(&client->thread, thread_main, client))

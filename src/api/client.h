@@ -4,6 +4,7 @@
 #ifndef EW_API_CLIENT_H
 #define EW_API_CLIENT_H
 
+#include "api/client_blobs.h"
 #include "api/target.h"
 #include "endpoint/pool.h"
 #include <everywire/client.h>
@@ -15,12 +16,14 @@ struct ew_client {
     char **command; /* NULL-ended; the array and its strings are ours */
     size_t command_size;
     unsigned processes; /* of the command, at a target that is dialled; 0: none */
+    bool announces;     /* there is a command that says itself where it listens */
     char *telemetry;    /* "GENKIT_TELEMETRY_SERVER=URL", or NULL */
     size_t telemetry_size;
     char server_var[192];     /* "GENKIT_REFLECTION_V2_SERVER=ws://127.0.0.1:3200" */
     const char *vars[5];      /* what the command's environment has beside what it inherits */
     const char *own_hosts[2]; /* the names by which we may be asked for */
     ew__actions *actions;     /* what the peer may call; a reference, or NULL */
+    ew__client_blobs blobs;
     ew__loop loop;
     ew__pool pool;
     pthread_t thread;
@@ -50,6 +53,8 @@ struct ew_request {
     ew_str above_path;
     bool has_above;
     ew__arena arena;
+    char *large; /* the input, if that is large and no call has it yet */
+    size_t large_size;
     ew__task open_task, cancel_task;
     atomic_bool cancel_sent;
     uint8_t cancel_why;    /* ew__cancel_why */

@@ -9,6 +9,9 @@
 #include "base/thread.h"
 #include "json/json.h"
 #include <errno.h>
+#include <stdio.h>
+
+#define LARGE ((size_t)16 * 1024)
 
 /* ---- memory ---- */
 
@@ -20,12 +23,29 @@ void ew__request_unref(ew_request *request) {
         ew_call_unref(request->origin);
     pthread_cond_destroy(&request->changed);
     pthread_mutex_destroy(&request->lock);
+    ew__free(env, request->large, request->large_size);
     ew__arena_done(&request->arena);
     ew__free(env, request, sizeof *request);
 }
 
+/* A large input is kept apart: the call takes it over, and is sent from there. */
+static ew_err copy_large(ew_request *request) {
+    ew_str *input = &request->options.input;
+    if (input->len < LARGE)
+        return EW_OK;
+    request->large = ew__alloc(request->arena.env, input->len);
+    if (!request->large)
+        return EW_ENOMEM;
+    request->large_size = input->len;
+    memcpy(request->large, input->ptr, input->len);
+    *input = ew__str(NULL, 0);
+    return EW_OK;
+}
+
 static ew_err copy_options(ew_request *request, const ew_request_options *options) {
     request->options = *options;
+    if (copy_large(request) != EW_OK)
+        return EW_ENOMEM;
     ew_str *const slices[] = {&request->options.action, &request->options.input,       &request->options.context,
                               &request->options.labels, &request->options.traceparent, &request->options.id};
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++)
@@ -118,9 +138,20 @@ static void tell_end(ew_request *request, const ew_end *end) {
     ew__request_unref(request);
 }
 
+/* The peer was a program of ours: how it has ended says more than that its connection was lost. */
+static void say_how(const ew_request *request, ew_end *end, char *text, size_t size) {
+    const char *how = request->client ? ew__pool_child_end(&request->client->pool) : "";
+    if (end->origin != EW_ORIGIN_CONNECT || !*how)
+        return;
+    (void)snprintf(text, size, "%s before the end of the call", how);
+    end->fault.message = ew_str_from(text);
+}
+
 static void on_end(ew_call *call, const ew__end *end) {
     ew_request *request = call->caller_ud;
     ew_end told = public_end(call, end);
+    char text[300];
+    say_how(request, &told, text, sizeof text);
     request->call = NULL;
     tell_end(request, &told);
     ew__call_release(call);
@@ -136,6 +167,11 @@ static void fill_call(ew_request *request, ew_call *call) {
     call->kind = (uint8_t)request->kind;
     call->key = options->action;
     call->input = options->input.len ? options->input : EW_STR("null");
+    if (request->large) {
+        call->input = ew__str(request->large, request->large_size);
+        if (ew__arena_adopt(&call->arena, request->large, request->large_size) == EW_OK)
+            request->large = NULL; /* else it stays with us; we outlive the call */
+    }
     call->context = options->context;
     call->labels = options->labels;
     call->wants_chunks = options->stream;

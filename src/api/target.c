@@ -15,7 +15,8 @@ static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
 
 #define FORMS                                                                                                          \
     "a target looks like http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, jsonrpc+stdio:, "                   \
-    "reflection://HOST:PORT or rrq://HOST:PORT"
+    "stepflow+http://HOST:PORT, stepflow+stdio:, reflection://HOST:PORT or rrq://HOST:PORT"
+#define STEPFLOW_HERE "127.0.0.1:0" /* "stepflow+http:" alone */
 
 /* How the schemes of this build are reached. */
 static const struct {
@@ -29,10 +30,13 @@ static const struct {
     {"jsonrpc+stdio:", "jsonrpc", EW__WHERE_CHILD, EW__COMMAND_MUST},
     {"reflection://", "reflection", EW__WHERE_LISTEN, EW__COMMAND_MAY},
     {"rrq://", "rrq", EW__WHERE_TCP, EW__COMMAND_MAY},
+    {"stepflow+http://", "stepflow+http", EW__WHERE_TCP, EW__COMMAND_ANNOUNCES},
+    {"stepflow+http:", "stepflow+http", EW__WHERE_TCP, EW__COMMAND_ANNOUNCES},
+    {"stepflow+stdio:", "stepflow", EW__WHERE_CHILD, EW__COMMAND_MUST},
 };
 
 static ew_err read_scheme(const char *text, const char **rest, ew__target *target, const char **ret_problem) {
-    static const char *const later[] = {"https:", "stepflow+http:", "stepflow+stdio:"};
+    static const char *const later[] = {"https:", "stepflow+https:"};
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         size_t n = strlen(schemes[i].scheme);
         if (strncmp(text, schemes[i].scheme, n) != 0)
@@ -45,8 +49,7 @@ static ew_err read_scheme(const char *text, const char **rest, ew__target *targe
     }
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (strncmp(text, later[i], strlen(later[i])) == 0)
-            return fail(EW_EUNSUPPORTED,
-                        "this build has no such wire; it can call http://, jsonrpc, reflection:// and rrq:// targets",
+            return fail(EW_EUNSUPPORTED, "this build has no TLS: http:// and stepflow+http:// can be called",
                         ret_problem);
     return fail(EW_EINVAL, FORMS, ret_problem);
 }
@@ -75,30 +78,38 @@ static bool path_ok(ew_str path) {
     return true;
 }
 
+/* A base has no slash at its end; the URL of a Stepflow server is what it is, "/" at least. */
+static ew_err read_path(ew_str path, ew__target *ret, const char **ret_problem) {
+    bool http = strcmp(ret->wire->name, "http") == 0, verbatim = ret->command == EW__COMMAND_ANNOUNCES;
+    while (!verbatim && path.len > 0 && path.ptr[path.len - 1] == '/')
+        path.len--;
+    if (verbatim && path.len == 0)
+        path = EW_STR("/");
+    if (path.len >= sizeof ret->path || !path_ok(path) || (path.len && !http && !verbatim))
+        return fail(EW_EINVAL, "the target has no valid path", ret_problem);
+    memcpy(ret->path, path.ptr, path.len);
+    return EW_OK;
+}
+
 /* HOST:PORT[/PATH] */
 static ew_err read_address(const char *rest, ew__target *ret, const char **ret_problem) {
     const char *slash = strchr(rest, '/');
     ew_str authority = ew__str(rest, slash ? (size_t)(slash - rest) : strlen(rest));
-    ew_str path = ew_str_from(slash ? slash : "");
-    while (path.len > 0 && path.ptr[path.len - 1] == '/')
-        path.len--;
-    bool http = strcmp(ret->wire->name, "http") == 0;
+    bool url = strcmp(ret->wire->name, "http") == 0 || ret->command == EW__COMMAND_ANNOUNCES;
+    bool may_be_zero = ret->command == EW__COMMAND_MAY || ret->command == EW__COMMAND_ANNOUNCES;
     ew__authority parts;
     ew__authority_verdict verdict = ew__authority_parse(authority, &parts);
     if (verdict == EW__AUTHORITY_NO_HOST || parts.host.len >= sizeof ret->host ||
         authority.len >= sizeof ret->authority)
         return fail(EW_EINVAL, "the target has no valid host", ret_problem);
-    if (verdict == EW__AUTHORITY_NO_PORT || (parts.has_port && parts.port == 0 && ret->command != EW__COMMAND_MAY))
+    if (verdict == EW__AUTHORITY_NO_PORT || (parts.has_port && parts.port == 0 && !may_be_zero))
         return fail(EW_EINVAL, "the target has no valid port", ret_problem);
-    if (!parts.has_port && !http)
+    if (!parts.has_port && !url)
         return fail(EW_EINVAL, "the target has no port: HOST:PORT", ret_problem);
-    if (path.len >= sizeof ret->path || !path_ok(path) || (path.len && !http))
-        return fail(EW_EINVAL, "the target has no valid path", ret_problem);
     ret->port = parts.has_port ? parts.port : 80;
     memcpy(ret->host, parts.host.ptr, parts.host.len);
     memcpy(ret->authority, authority.ptr, authority.len);
-    memcpy(ret->path, path.ptr, path.len);
-    return EW_OK;
+    return read_path(ew_str_from(slash ? slash : ""), ret, ret_problem);
 }
 
 /* unix:PATH is what a listener is told, too: one check for both. */
@@ -129,6 +140,16 @@ static ew_err read_listener(char *rest, ew__target *ret, const char **ret_proble
     return EW_OK;
 }
 
+/* Behind "stepflow+http:" stands nothing, or what stands behind "stepflow+http://" too. */
+static ew_err complete(const char **rest, const ew__target *target, const char **ret_problem) {
+    if (target->command != EW__COMMAND_ANNOUNCES || (*rest)[-1] != ':')
+        return EW_OK;
+    if (**rest)
+        return fail(EW_EINVAL, FORMS, ret_problem);
+    *rest = STEPFLOW_HERE;
+    return EW_OK;
+}
+
 ew_err ew__target_parse(const char *text, ew__target *ret, const char **ret_problem) {
     const char *rest = NULL;
     char copy[1024];
@@ -136,6 +157,8 @@ ew_err ew__target_parse(const char *text, ew__target *ret, const char **ret_prob
     if (!text)
         return EW_EINVAL;
     ew_err err = read_scheme(text, &rest, ret, ret_problem);
+    if (err == EW_OK)
+        err = complete(&rest, ret, ret_problem);
     if (err != EW_OK)
         return err;
     if (strlen(rest) >= sizeof copy)
@@ -150,6 +173,13 @@ ew_err ew__target_parse(const char *text, ew__target *ret, const char **ret_prob
         return read_socket(copy, ret, ret_problem);
     if (ret->kind == EW__WHERE_LISTEN)
         return read_listener(copy, ret, ret_problem);
-    return copy[0] ? fail(EW_EINVAL, "nothing stands behind jsonrpc+stdio: but the command after --", ret_problem)
-                   : EW_OK;
+    return copy[0] ? fail(EW_EINVAL, "nothing stands behind stdio: but the command after --", ret_problem) : EW_OK;
+}
+
+bool ew__target_is_here(const ew__target *target) {
+    ew__address address;
+    bool v6 = strchr(target->host, ':') != NULL;
+    char text[sizeof target->host + 8];
+    (void)snprintf(text, sizeof text, "%s%s%s:0", v6 ? "[" : "", target->host, v6 ? "]" : "");
+    return ew__address_parse(text, &address) == EW_OK && address.loopback;
 }

@@ -9,7 +9,12 @@
 #include "wire/wire.h"
 
 /* Whether a program of ours stands behind a target. */
-typedef enum ew__target_command { EW__COMMAND_NO, EW__COMMAND_MAY, EW__COMMAND_MUST } ew__target_command;
+typedef enum ew__target_command {
+    EW__COMMAND_NO,
+    EW__COMMAND_MAY,       /* it dials us, or is told where to listen */
+    EW__COMMAND_ANNOUNCES, /* if there is one, it says itself on which port it listens */
+    EW__COMMAND_MUST       /* it is the peer */
+} ew__target_command;
 
 /* How RRQ tells a runner where to listen. */
 #define EW__RUNNER_OPTION "--tcp-socket"
@@ -22,12 +27,14 @@ typedef struct ew__target {
     uint8_t framing;     /* jsonrpc: ew__framing */
     char host[256];      /* for the resolver: no brackets */
     char authority[280]; /* HOST:PORT as it goes into a Host field; what messages call it */
-    char path[512];      /* "" or "/base", no slash at its end; that of a Unix socket */
+    char path[512];      /* http: "" or "/base", no slash at its end; stepflow+http: as it stands; of a Unix socket */
     uint16_t port;       /* 0 only where there may be a command */
     ew__address address; /* where it is listened for */
 } ew__target;
 
 /* EW_OK; EW_EINVAL or EW_EUNSUPPORTED with a constant line for people in *ret_problem. */
 ew_err ew__target_parse(const char *text, ew__target *ret, const char **ret_problem);
+/* Whether its host is an address that no other machine has, or localhost. */
+bool ew__target_is_here(const ew__target *target);
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "call/action.h"
 #include "base/home.h"
+#include "base/out.h"
 #include "call/trace.h"
 #include <everywire/call.h>
 #include <everywire/client.h>
@@ -163,6 +164,11 @@ void ew__call_input_room(ew_call *call);
 const ew__trace *ew__call_trace(ew_call *call);
 /* Whether a slice lies in the call's own memory and so lives as long as the call. */
 bool ew__call_owns(const ew_call *call, ew_str slice);
+/*
+ * Queues a payload: a large one that lies in the owner's memory (NULL: nobody's) is sent from there, and the call stays
+ * until it has left.
+ */
+void ew__call_write(ew_call *owner, ew__out *out, ew_str payload);
 void ew__call_wake_waiters(ew_call *call); /* sync.c */
 void ew__call_sync_free(ew_call *call);    /* sync.c */
 

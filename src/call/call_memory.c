@@ -5,6 +5,8 @@
 #include "call/call_memory.h"
 #include "call/call.h"
 
+#define LARGE ((size_t)16 * 1024) /* payloads from here on are sent from where they lie */
+
 static void *first_piece(const ew_call *call) { return (uint8_t *)(uintptr_t)call + sizeof *call; }
 
 static size_t first_size(const ew__home *home) { return home->calls.size - sizeof(ew_call); }
@@ -26,4 +28,13 @@ void ew__call_memory_put(ew__home *home, ew_call *call) {
 
 bool ew__call_owns(const ew_call *call, ew_str slice) {
     return slice.len > 0 && ew__arena_owns(&call->arena, first_piece(call), first_size(call->home), slice.ptr);
+}
+
+static void release(void *call) { ew_call_unref(call); }
+
+void ew__call_write(ew_call *owner, ew__out *out, ew_str payload) {
+    if (payload.len >= LARGE && owner && ew__call_owns(owner, payload))
+        ew__out_ref(out, payload.ptr, payload.len, release, ew_call_ref(owner));
+    else
+        ew__out_str(out, payload);
 }

@@ -29,7 +29,10 @@ enum {
     "          target: Content-Length headers instead of lines); reflection://HOST:PORT listens\n"                     \
     "          there and waits for Genkit runtimes, or for the one that is started by the program\n"                   \
     "          behind --; rrq://HOST:PORT is an RRQ runner, and a program behind -- is started\n"                      \
-    "          first, told by --tcp-socket to listen there (port 0 picks a free one for both)\n"
+    "          first, told by --tcp-socket to listen there (port 0 picks a free one for both);\n"                      \
+    "          stepflow+http://HOST:PORT[/PATH] is a Stepflow component server, and so is the\n"                       \
+    "          program behind -- after stepflow+stdio:, or after stepflow+http:, where it says by\n"                   \
+    "          a line {\"port\":N} on its standard output where it listens\n"
 
 /* A verb gets the words after its own name. */
 typedef struct ew__verb {
@@ -75,6 +78,7 @@ ew_err ew__cli_plain(ew__text *out, ew_str json_string);
 
 /* Whether that is a target that peers dial: it may take a while until one does. */
 bool ew__cli_is_awaited(const char *target);
+bool ew__cli_is_stepflow(const char *target);
 /* The exit code of an end; prints its error line and a hint when it has failed. target is for the hint. */
 int ew__cli_ending(const char *verb, const char *target, const ew_end *end);
 
@@ -83,10 +87,8 @@ int ew__cli_ending(const char *verb, const char *target, const ew_end *end);
 /* JSON text, "@file" or "-", checked, into out (empty before). 0, or an exit code after a message that names `what`. */
 int ew__cli_read_json(const char *verb, const char *what, const char *text, bool files, ew__text *out);
 int ew__cli_read_timeout(const char *verb, const char *text, uint64_t *ret_ms);
-/*
- * command: what stood behind "--", NULL-ended, or NULL; telemetry: a URL, or NULL. 0, or an exit code after a message.
- */
-int ew__cli_client(const char *verb, const char *target, char **command, const char *telemetry, ew_client **ret_client);
+/* options: what the verb has read; its env is filled in. 0, or an exit code after a message. */
+int ew__cli_client(const char *verb, const char *target, ew_client_options *options, ew_client **ret_client);
 /* Says on a terminal that we wait for a runtime, if that takes long. Returns when one is there, or soon. */
 void ew__cli_await(const char *target, const ew_client *client, ew_request *request);
 

@@ -21,6 +21,7 @@ enum {
     OPT_TIMEOUT,
     OPT_TRACEPARENT,
     OPT_TELEMETRY,
+    OPT_BLOBS,
     OPT_HELP
 };
 
@@ -28,11 +29,13 @@ static const ew__opt options[] = {
     {"stream", 's', NULL, "print each chunk as it comes: {\"chunk\":...} lines, then {\"result\":...}", OPT_STREAM},
     {"input-stream", 0, NULL, "send each line of standard input as one input chunk (jsonrpc, reflection)",
      OPT_INPUT_STREAM},
-    {"context", 0, "JSON", "context for the action (reflection, rrq)", OPT_CONTEXT},
+    {"context", 0, "JSON", "context for the action (reflection, rrq, stepflow)", OPT_CONTEXT},
     {"label", 0, "K=V", "a label for traces; may be repeated (reflection, rrq)", OPT_LABEL},
     {"timeout", 't', "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds", OPT_TIMEOUT},
     {"traceparent", 0, "TEXT", "continue this W3C trace", OPT_TRACEPARENT},
     {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
+    {"blobs", 0, "STORE",
+     "where blobs are kept that the server puts and gets (stepflow): memory (default)\nor sqlite:PATH", OPT_BLOBS},
     {"help", 'h', NULL, "show this", OPT_HELP},
     {NULL, 0, NULL, NULL, 0},
 };
@@ -46,6 +49,7 @@ typedef struct job {
     int n_words;
     char **command; /* what stands behind --, or NULL */
     const char *telemetry;
+    const char *blobs;
     uint64_t timeout_ms;
     const char *traceparent;
     bool stream;
@@ -77,7 +81,10 @@ void ew__cmd_call_help(FILE *out) {
              "  everywire call reflection://127.0.0.1:3200 greet '\"Ada\"' --stream\n"
              "  everywire call reflection://127.0.0.1:0 greet '\"Ada\"' -- node app.js\n"
              "  everywire call rrq://127.0.0.1:9000 send_email '{\"to\":\"a@b\"}' -- rrq-runner --settings "
-             "app.runner.settings\n");
+             "app.runner.settings\n"
+             "  everywire call stepflow+http://127.0.0.1:8080 /my_component '{\"text\":\"hi\"}'\n"
+             "  everywire call stepflow+stdio: /my_component '{\"text\":\"hi\"}' --blobs sqlite:blobs.db -- python "
+             "server.py\n");
 }
 
 /* ---- options ---- */
@@ -135,6 +142,9 @@ static int take_option(job *j, ew__opts *opts, int id) {
         break;
     case OPT_TELEMETRY:
         j->telemetry = opts->value;
+        break;
+    case OPT_BLOBS:
+        j->blobs = opts->value;
         break;
     case OPT_TIMEOUT:
         bad = ew__cli_read_timeout("call", opts->value, &j->timeout_ms);
@@ -314,6 +324,7 @@ static int run(job *j, ew_client *client) {
     if (err != EW_OK) {
         return refused(j, client, &opts, err);
     }
+    ew__text_free(&j->input); /* the request has its own copy */
     ew__interrupt *interrupt = ew__interrupt_start(request);
     ew__cli_await(j->words[0], client, request);
     int bad = j->input_stream ? send_input(j, request) : 0;
@@ -333,7 +344,9 @@ int ew__cmd_call(int argc, char **argv) {
     int code = read_options(&j, argc, argv);
     if (code < 0) {
         ew__interrupt_block(); /* before the client makes its thread */
-        code = ew__cli_client("call", j.words[0], j.command, j.telemetry, &client);
+        ew_client_options with = {
+            .command = (const char *const *)j.command, .telemetry = j.telemetry, .blobs = j.blobs};
+        code = ew__cli_client("call", j.words[0], &with, &client);
     }
     if (client) {
         code = run(&j, client);

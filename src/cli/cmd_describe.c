@@ -18,7 +18,8 @@ void ew__cmd_describe_help(FILE *out) {
     (void)fprintf(out, "\nExamples:\n"
                        "  everywire describe http://127.0.0.1:3400 greet\n"
                        "  everywire describe http://127.0.0.1:3400 /tool/sha256 --json\n"
-                       "  everywire describe reflection://127.0.0.1:0 greet -- node app.js\n");
+                       "  everywire describe reflection://127.0.0.1:0 greet -- node app.js\n"
+                       "  everywire describe stepflow+http://127.0.0.1:8080 /my_component\n");
 }
 
 /* What the search has met. The lists are JSON arrays without their closing bracket. */
@@ -32,10 +33,14 @@ typedef struct search {
     ew__text near;    /* keys with a name like it */
 } search;
 
-/* "greet" of "/flow/greet"; the key itself when it is no key. */
+/* "greet" of "/flow/greet", and of "/greet", which is how Stepflow's servers call theirs; else the key itself. */
 static ew_str name_of(ew_str key) {
-    const char *slash = key.len > 1 && key.ptr[0] == '/' ? memchr(key.ptr + 1, '/', key.len - 1) : NULL;
-    return slash ? (ew_str){slash + 1, key.len - (size_t)(slash + 1 - key.ptr)} : key;
+    if (key.len < 2 || key.ptr[0] != '/') {
+        return key;
+    }
+    const char *slash = memchr(key.ptr + 1, '/', key.len - 1);
+    slash = slash ? slash : key.ptr;
+    return (ew_str){slash + 1, key.len - (size_t)(slash + 1 - key.ptr)};
 }
 
 static ew_err note(ew__text *list, unsigned count, ew_str raw_key) {

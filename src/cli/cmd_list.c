@@ -20,7 +20,9 @@ void ew__cmd_list_help(FILE *out) {
                        "  everywire list http://127.0.0.1:3400 --json | jq 'keys'\n"
                        "  everywire list jsonrpc+stdio: -- ./my-server --stdio\n"
                        "  everywire list reflection://127.0.0.1:0 -- node app.js\n"
-                       "  everywire list rrq://127.0.0.1:9000\n");
+                       "  everywire list rrq://127.0.0.1:9000\n"
+                       "  everywire list stepflow+stdio: -- python server.py\n"
+                       "  everywire list stepflow+http: -- stepflow_worker\n");
 }
 
 /* One row; the key column is `width` wide. */

@@ -34,7 +34,9 @@ void ew__cmd_serve_help(FILE *out) {
                        "  everywire serve --demo --listen http=127.0.0.1:8080 --limit frame_bytes=1M --drain 2s\n"
                        "  everywire serve --demo --connect ws://localhost:3200\n"
                        "  genkit start -- everywire serve --demo\n"
-                       "  everywire serve --demo --tcp-socket 127.0.0.1:9000\n");
+                       "  everywire serve --demo --tcp-socket 127.0.0.1:9000\n"
+                       "  everywire serve --demo --port 8080\n"
+                       "  everywire serve --demo --stdio\n");
 }
 
 /* Copies the words that are for ew_app_main. -1: go on; else the exit code. */

@@ -110,14 +110,13 @@ void ew__cli_await(const char *target, const ew_client *client, ew_request *requ
     }
 }
 
-int ew__cli_client(const char *verb, const char *target, char **command, const char *telemetry,
-                   ew_client **ret_client) {
+int ew__cli_client(const char *verb, const char *target, ew_client_options *options, ew_client **ret_client) {
     static ew_env env; /* outlives the client, and is the same for each */
     const char *problem = NULL;
     env = *ew_env_default();
     env.log = log_line;
-    ew_client_options options = {.env = &env, .command = (const char *const *)command, .telemetry = telemetry};
-    ew_err err = ew_client_new(target, &options, ret_client, &problem);
+    options->env = &env;
+    ew_err err = ew_client_new(target, options, ret_client, &problem);
     if (err == EW_OK) {
         return 0;
     }

@@ -12,7 +12,8 @@ enum { OPT_TIMEOUT = 1, OPT_JSON, OPT_TELEMETRY, OPT_HELP };
 const ew__opt ew__listing_table[] = {
     {"json", 'j', NULL, "print JSON also on a terminal", OPT_JSON},
     {"timeout", 't', "DUR",
-     "give up after that time; 500ms, 2s, 1m, 1h, or seconds; 10s, reflection and rrq with -- 45s", OPT_TIMEOUT},
+     "give up after that time; 500ms, 2s, 1m, 1h, or seconds; 10s, reflection, and\nrrq and stepflow with -- 45s",
+     OPT_TIMEOUT},
     {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
     {"help", 'h', NULL, "show this", OPT_HELP},
     {NULL, 0, NULL, NULL, 0},
@@ -69,7 +70,8 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
         return ew__cli_usagef(listing->verb, "%s is missing", listing->target ? "ACTION" : "TARGET");
     }
     if (listing->timeout_ms == UINT64_MAX) {
-        bool starts = listing->command && strncmp(listing->target, "rrq:", 4) == 0;
+        bool starts =
+            listing->command && (strncmp(listing->target, "rrq:", 4) == 0 || ew__cli_is_stepflow(listing->target));
         bool slow = starts || ew__cli_is_awaited(listing->target);
         listing->timeout_ms = slow ? AWAITED_TIMEOUT_MS : DEFAULT_TIMEOUT_MS;
     }
@@ -97,7 +99,8 @@ static int keep(ew__listing *listing, const ew_end *end) {
 int ew__listing_fetch(ew__listing *listing) {
     ew_client *client = NULL;
     ew_request *request = NULL;
-    int code = ew__cli_client(listing->verb, listing->target, listing->command, listing->telemetry, &client);
+    ew_client_options with = {.command = (const char *const *)listing->command, .telemetry = listing->telemetry};
+    int code = ew__cli_client(listing->verb, listing->target, &with, &client);
     if (code != EW__EXIT_OK) {
         return code;
     }

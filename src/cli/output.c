@@ -156,6 +156,8 @@ static int exit_code(const ew_end *end) {
 
 bool ew__cli_is_awaited(const char *target) { return strncmp(target, "reflection:", 11) == 0; }
 
+bool ew__cli_is_stepflow(const char *target) { return strncmp(target, "stepflow+", 9) == 0; }
+
 int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
     if (end->status == EW_STATUS_OK) {
         return EW__EXIT_OK;
@@ -171,6 +173,10 @@ int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
                      target + strlen("reflection"));
     } else if (code == EW__EXIT_UNREACHED && strncmp(target, "rrq:", 4) == 0) {
         ew__cli_hint("is the runner running? what stands behind -- is started as one");
+    } else if (code == EW__EXIT_UNREACHED && ew__cli_is_stepflow(target)) {
+        ew__cli_hint(
+            "is the component server running? try: everywire call stepflow+http: echo -- everywire serve --demo "
+            "--port 0");
     } else if (code == EW__EXIT_UNREACHED) {
         ew__cli_hint("is the server running? try: everywire serve --demo");
     } else if (code == EW__EXIT_FAILED && end->status == EW_STATUS_NOT_FOUND) {

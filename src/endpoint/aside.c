@@ -4,12 +4,15 @@
  */
 #include "endpoint/aside.h"
 
-#define SEND_MS 1000 /* for all that comes after the dial */
+#define SEND_MS 1000    /* for all that comes after the dial */
+#define ANSWER_MS 10000 /* the same, where the peer answers */
 
 struct ew__aside {
     struct ew__aside *next, *prev;
     ew__asides *asides;
-    ew__dial *dial; /* NULL once it is connected */
+    ew__where where;
+    ew__dial *dial; /* NULL before it is dialled, and once it is connected */
+    bool wait;
     ew__stream stream;
     ew__out out;
     ew__timer timer;
@@ -19,13 +22,21 @@ typedef struct ew__aside aside;
 
 static aside *aside_of(ew__stream *stream) { return ew__container_of(stream, aside, stream); }
 
-static void end(aside *self) {
+static void dial_next(ew__asides *asides);
+
+static void release(aside *self) {
     ew__asides *asides = self->asides;
-    EW__LIST_REMOVE(asides->first, self);
-    asides->n--;
     ew__timer_stop(&asides->loop->home.timers, &self->timer);
     ew__out_done(&self->out);
     ew__free(asides->loop->home.env, self, sizeof *self);
+    asides->n--;
+}
+
+static void end(aside *self) {
+    ew__asides *asides = self->asides;
+    EW__LIST_REMOVE(asides->first, self);
+    release(self);
+    dial_next(asides);
     if (asides->n == 0)
         asides->gone(asides);
 }
@@ -46,13 +57,19 @@ static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
 
 static void on_nothing(ew__stream *stream) { (void)stream; }
 
+/* The peer has said all. */
+static void on_eof(ew__stream *stream) {
+    if (aside_of(stream)->wait)
+        ew__stream_close(stream, EW_OK);
+}
+
 static void on_closed(ew__stream *stream, ew_err why) {
     (void)why;
     end(aside_of(stream));
 }
 
 static const ew__stream_events events = {
-    .reserve = on_reserve, .data = on_data, .eof = on_nothing, .drained = on_nothing, .closed = on_closed};
+    .reserve = on_reserve, .data = on_data, .eof = on_eof, .drained = on_nothing, .closed = on_closed};
 
 static void on_time(ew__timer *timer, uint64_t now) {
     (void)now;
@@ -69,43 +86,90 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
         return;
     }
     ew__stream_start(stream, loop, &events, &self->out);
-    uint64_t at = ew__home_read_clock(&loop->home) + EW__MS(SEND_MS);
-    if (ew__timer_set(&loop->home.timers, &self->timer, at, on_time) == EW_OK)
-        ew__stream_finish(stream);
-    else
+    uint64_t at = ew__home_read_clock(&loop->home) + EW__MS(self->wait ? ANSWER_MS : SEND_MS);
+    if (ew__timer_set(&loop->home.timers, &self->timer, at, on_time) != EW_OK)
         ew__stream_close(stream, EW_ENOMEM);
+    else if (self->wait)
+        ew__stream_send(stream);
+    else
+        ew__stream_finish(stream);
+}
+
+static ew_err dial(aside *self) {
+    ew__asides *asides = self->asides;
+    ew__loop *loop = asides->loop;
+    ew_err err =
+        ew__dial_start(loop, &self->stream, &self->where, loop->home.limits->connect_ms, on_dialled, &self->dial);
+    if (err == EW_OK)
+        EW__LIST_ADD(asides->first, self);
+    return err;
+}
+
+static void dial_next(ew__asides *asides) {
+    while (asides->waiting && asides->n - asides->n_waiting < EW__ASIDES_MAX) {
+        aside *self = asides->waiting;
+        asides->waiting = self->next;
+        if (!asides->waiting)
+            asides->last_waiting = &asides->waiting;
+        asides->n_waiting--;
+        if (dial(self) != EW_OK)
+            release(self);
+    }
 }
 
 /* ---- beginning and end ---- */
 
 void ew__asides_init(ew__asides *asides, ew__loop *loop, void (*gone)(ew__asides *asides)) {
     *asides = (ew__asides){.loop = loop, .gone = gone};
+    asides->last_waiting = &asides->waiting;
 }
 
-ew_err ew__aside_send(ew__asides *asides, const ew__where *where, const void *bytes, size_t n) {
+static aside *make(ew__asides *asides, const ew__where *where, const void *bytes, size_t n, bool wait) {
     ew__loop *loop = asides->loop;
-    if (asides->n >= EW__ASIDES_MAX || (where->kind != EW__WHERE_TCP && where->kind != EW__WHERE_UNIX))
-        return EW_EBUSY;
     aside *self = ew__zalloc(loop->home.env, sizeof *self);
     if (!self)
-        return EW_ENOMEM;
+        return NULL;
     self->asides = asides;
+    self->where = *where;
+    self->wait = wait;
     ew__out_init(&self->out, &loop->home.blocks);
     ew__out_add(&self->out, bytes, n);
-    ew_err err = self->out.err;
-    if (err == EW_OK)
-        err = ew__dial_start(loop, &self->stream, where, loop->home.limits->connect_ms, on_dialled, &self->dial);
-    if (err != EW_OK) {
-        ew__out_done(&self->out);
-        ew__free(loop->home.env, self, sizeof *self);
+    asides->n++;
+    if (self->out.err == EW_OK)
+        return self;
+    release(self);
+    return NULL;
+}
+
+ew_err ew__aside_send(ew__asides *asides, const ew__where *where, const void *bytes, size_t n, bool wait) {
+    bool full = asides->n_waiting >= EW__ASIDES_WAITING;
+    if (full || (where->kind != EW__WHERE_TCP && where->kind != EW__WHERE_UNIX))
+        return EW_EBUSY;
+    bool now = asides->n - asides->n_waiting < EW__ASIDES_MAX;
+    aside *self = make(asides, where, bytes, n, wait);
+    if (!self)
+        return EW_ENOMEM;
+    if (now) {
+        ew_err err = dial(self);
+        if (err != EW_OK)
+            release(self);
         return err;
     }
-    EW__LIST_ADD(asides->first, self);
-    asides->n++;
+    self->next = NULL;
+    *asides->last_waiting = self;
+    asides->last_waiting = &self->next;
+    asides->n_waiting++;
     return EW_OK;
 }
 
 void ew__asides_close(ew__asides *asides) {
+    while (asides->waiting) {
+        aside *self = asides->waiting;
+        asides->waiting = self->next;
+        release(self);
+    }
+    asides->last_waiting = &asides->waiting;
+    asides->n_waiting = 0;
     for (aside *self = asides->first, *next; self; self = next) {
         next = self->next;
         if (self->dial)

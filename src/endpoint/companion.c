@@ -22,25 +22,40 @@ static uint8_t *on_reserve(ew__stream *stream, size_t *ret_size) {
 }
 
 static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
-    (void)stream;
-    (void)bytes;
-    (void)n;
+    ew__companion *companion = companion_of(stream);
+    if (companion->heard)
+        ew__child_errors_take(&companion->said, (const char *)bytes, n);
 }
 
-static void on_nothing(ew__stream *stream) { (void)stream; } /* it closed its standard input, which says nothing */
+static bool on_line(void *ud, ew_str line) {
+    ew__companion *companion = ud;
+    return !companion->closing && companion->heard(companion, line);
+}
+
+/* It closed what is ours, too, which says nothing; but if it has ended, that was the last of it. */
+static void on_eof(ew__stream *stream) {
+    ew__companion *companion = companion_of(stream);
+    companion->eof = true;
+    if (companion->state == EW__COMPANION_ENDED)
+        ew__stream_close(stream, EW_OK);
+}
+
+static void on_drained(ew__stream *stream) { (void)stream; }
 
 static void on_closed(ew__stream *stream, ew_err why) {
     ew__companion *companion = companion_of(stream);
     (void)why;
     companion->open = false;
     ew__out_done(&companion->out);
+    if (companion->heard)
+        ew__child_errors_done(&companion->said);
     if (companion->state != EW__COMPANION_ENDED) /* nobody told us how */
         note_end(companion);
     companion->closed(companion);
 }
 
 static const ew__stream_events events = {
-    .reserve = on_reserve, .data = on_data, .eof = on_nothing, .drained = on_nothing, .closed = on_closed};
+    .reserve = on_reserve, .data = on_data, .eof = on_eof, .drained = on_drained, .closed = on_closed};
 
 /* ---- beginning and end ---- */
 
@@ -48,7 +63,7 @@ static void on_child_ended(void *ud, const char *how) {
     ew__companion *companion = ud;
     (void)snprintf(companion->line, sizeof companion->line, "%.150s %s", companion->where.argv[0], how);
     note_end(companion);
-    if (companion->open)
+    if (companion->open && (!companion->heard || companion->eof)) /* else what it has said is read to the end */
         ew__stream_close(&companion->stream, EW_OK);
 }
 
@@ -85,6 +100,10 @@ void ew__companion_start(ew__companion *companion) {
     if (!companion->where.argv || companion->state != EW__COMPANION_NONE)
         return;
     companion->state = EW__COMPANION_STARTS;
+    companion->where.tells = companion->heard != NULL;
+    ew__child_errors_init(&companion->said, companion->loop, companion->where.argv[0]);
+    companion->said.heard = on_line;
+    companion->said.heard_ud = companion;
     if (ew__dial_start(companion->loop, &companion->stream, &companion->where, companion->loop->home.limits->connect_ms,
                        on_started, &companion->dial) == EW_OK)
         return;

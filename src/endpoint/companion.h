@@ -6,6 +6,7 @@
 #define EW_ENDPOINT_COMPANION_H
 
 #include "base/out.h"
+#include "io/child_errors.h"
 #include "io/stream.h"
 
 typedef struct ew__companion ew__companion;
@@ -21,16 +22,27 @@ struct ew__companion {
     ew__loop *loop;
     ew__where where; /* what it points to is borrowed */
     ew__dial *dial;
-    ew__stream stream; /* its standard input: nothing is ever sent */
+    ew__stream stream; /* its standard input: nothing is ever sent; with `heard` its standard output, too */
     ew__out out;
+    ew__child_errors said;                     /* with `heard`: what comes on the stream, as lines */
+    bool eof;                                  /* nothing more comes */
     uint8_t state;                             /* ew__companion_state */
     bool open;                                 /* the stream is */
     bool ran;                                  /* it could be started */
     bool closing;                              /* it is to end */
     char line[256];                            /* once it has ended: "node ended with code 1", for people */
     void (*started)(ew__companion *companion); /* it runs; may be NULL */
-    void (*ended)(ew__companion *companion);   /* by itself, or it could not be started */
-    void (*closed)(ew__companion *companion);  /* last: nothing is left of it, nor of what it has started */
+    /*
+     * A line of its standard output, up to 1 KiB of it: true if it was meant for us, else it goes to the log. May be
+     * NULL: then all of them do, as those of its standard error.
+     */
+    bool (*heard)(ew__companion *companion, ew_str line);
+    /*
+     * By itself, or it could not be started. With `heard` it stays open until all that it has said was read, or
+     * ew__companion_close.
+     */
+    void (*ended)(ew__companion *companion);
+    void (*closed)(ew__companion *companion); /* last: nothing is left of it, nor of what it has started */
 };
 
 /* where: argv, vars, farewell_ms, grace_ms. To be started again it is initialised again, after closed. */

@@ -69,6 +69,10 @@ static ew_err conn_aside(ew__conn *conn, const void *bytes, size_t n) {
 
 static void conn_acknowledge(ew__conn *conn) { ew__stream_acknowledge(&link_of_conn(conn)->stream); }
 
+static void *conn_shared(ew__conn *conn, const ew__wire *wire) {
+    return ew__scratch_get(link_of_conn(conn)->scratches, conn->home->env, wire);
+}
+
 static void conn_become(ew__conn *conn, const ew__wire *wire, ew__role role, const uint8_t *rest, size_t n);
 
 static const ew__conn_ops conn_ops = {.send = conn_send,
@@ -80,7 +84,8 @@ static const ew__conn_ops conn_ops = {.send = conn_send,
                                       .greet = conn_greet,
                                       .become = conn_become,
                                       .aside = conn_aside,
-                                      .acknowledge = conn_acknowledge};
+                                      .acknowledge = conn_acknowledge,
+                                      .shared = conn_shared};
 
 /* ---- which wire ---- */
 
@@ -146,13 +151,57 @@ static void begin(ew__link *link, const ew__wire *wire) {
         link->peer->wire->input(link->peer, link->sniffed, link->n_sniffed);
 }
 
+/* The first bytes, as long as they do not tell the wire. */
+struct ew__choosing {
+    ew__choose_wire choose;
+    ew__buf heard;
+};
+
+static void choosing_end(ew__link *link) {
+    struct ew__choosing *choosing = link->choosing;
+    if (!choosing)
+        return;
+    link->choosing = NULL;
+    ew__buf_done(&choosing->heard);
+    ew__free(link->conn.home->env, choosing, sizeof *choosing);
+}
+
+/* It is clear, or must be: goes on with the bytes that were kept. */
+static void choose(ew__link *link, bool last) {
+    struct ew__choosing *choosing = link->choosing;
+    ew__buf *heard = &choosing->heard;
+    const uint8_t *bytes = (const uint8_t *)heard->ptr;
+    const ew__wire *wire = choosing->choose(bytes, heard->len, last || heard->len >= EW__CHOICE_BYTES);
+    if (!wire)
+        return;
+    begin(link, wire);
+    if (link->peer)
+        deliver(link, bytes, heard->len);
+    choosing_end(link);
+}
+
 static void on_sniff_timeout(ew__timer *timer, uint64_t now) {
     ew__link *link = ew__container_of(timer, ew__link, sniffing);
     (void)now;
-    if (link->n_sniffed)
+    if (link->choosing)
+        choose(link, true);
+    else if (link->n_sniffed)
         begin(link, recognise(link->sniffed, link->n_sniffed, true));
     else
         ew__stream_close(&link->stream, EW_ETIMEOUT);
+}
+
+/* There is a time for the rest of what has begun, not for the first byte. */
+static void hear(ew__link *link, const uint8_t *bytes, size_t n) {
+    ew__home *home = link->conn.home;
+    uint64_t at = home->now + EW__MS(home->limits->head_ms);
+    ew_err err = ew__buf_add(&link->choosing->heard, bytes, n);
+    if (err == EW_OK && !ew__timer_active(&link->sniffing))
+        err = ew__timer_set(&home->timers, &link->sniffing, at, on_sniff_timeout);
+    if (err == EW_OK)
+        choose(link, false);
+    else
+        ew__stream_close(&link->stream, EW_ENOMEM);
 }
 
 static void sniff(ew__link *link, const uint8_t *bytes, size_t n) {
@@ -298,17 +347,26 @@ static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
     ew__link *link = link_of_stream(stream);
     if (EW__LIKELY(link->peer != NULL))
         deliver(link, bytes, n);
+    else if (link->choosing)
+        hear(link, bytes, n);
     else
         sniff(link, bytes, n);
     count_bytes(link);
+}
+
+void ew__link_eof(ew__link *link) {
+    if (link->choosing && link->choosing->heard.len > 0)
+        choose(link, true);
+    if (!link->stream.closing)
+        tell_eof(link);
 }
 
 static void on_eof(ew__stream *stream) {
     ew__link *link = link_of_stream(stream);
     if (link->becoming)
         link->becoming->eof = true;
-    else
-        tell_eof(link);
+    else if (!link->owner->holds_eof || !link->owner->holds_eof(link))
+        ew__link_eof(link);
 }
 
 static void on_drained(ew__stream *stream) {
@@ -329,6 +387,9 @@ static void on_closed(ew__stream *stream, ew_err why) {
     atomic_fetch_sub_explicit(&link->traffic->open, 1, memory_order_relaxed);
     ew__timer_stop(&link->conn.home->timers, &link->sniffing);
     becoming_end(link);
+    choosing_end(link);
+    if (why != EW_OK && link->owner->lost)
+        link->owner->lost(link);
     if (link->peer)
         detach(link, why);
     link->owner->closed(link, why);
@@ -372,6 +433,19 @@ void ew__link_start(ew__link *link, ew__loop *loop, const ew__wire *wire, ew__ro
         watch_silence(link);
     else if (attach(link, wire, role) != EW_OK)
         ew__stream_close(&link->stream, EW_ENOMEM);
+}
+
+void ew__link_start_choosing(ew__link *link, ew__loop *loop, ew__choose_wire choose_wire) {
+    struct ew__choosing *choosing = ew__zalloc(loop->home.env, sizeof *choosing);
+    atomic_fetch_add_explicit(&link->traffic->open, 1, memory_order_relaxed);
+    ew__stream_start(&link->stream, loop, &stream_events, &link->conn.out);
+    if (!choosing) {
+        ew__stream_close(&link->stream, EW_ENOMEM);
+        return;
+    }
+    choosing->choose = choose_wire;
+    ew__buf_init(&choosing->heard, loop->home.env, SIZE_MAX / 2); /* bounded: it is asked to decide */
+    link->choosing = choosing;
 }
 
 void ew__link_finish(ew__link *link) {

@@ -32,14 +32,23 @@ void ew__scratches_done(ew__scratches *scratches, const ew_env *env);
 typedef struct ew__link ew__link;
 
 typedef struct ew__link_owner {
-    void (*eof)(ew__link *link);                                  /* the other side says no more; may be NULL */
-    void (*ready)(ew__link *link);                                /* calling: it can take another call; may be NULL */
+    void (*eof)(ew__link *link);       /* the other side says no more; may be NULL */
+    bool (*holds_eof)(ew__link *link); /* true: the wire is told later, by ew__link_eof; may be NULL */
+    void (*lost)(ew__link *link);      /* an error has ended it; the wire is told after this; may be NULL */
+    void (*ready)(ew__link *link);     /* calling: it can take another call; may be NULL */
     const char *(*greet)(ew__link *link, const ew__self *who);    /* as ew__conn_ops.greet; may be NULL */
     ew_err (*aside)(ew__link *link, const void *bytes, size_t n); /* as ew__conn_ops.aside; NULL: EW_EBUSY */
     void (*closed)(ew__link *link, ew_err why); /* the owner takes it out of its list; the memory is freed after that */
 } ew__link_owner;
 
 #define EW__SNIFF_BYTES 32
+#define EW__CHOICE_BYTES ((size_t)64 * 1024)
+
+/*
+ * Which wire begins with these bytes? NULL: not clear yet, ask again with more of them. last: no more will be kept, or
+ * come; then it is not NULL.
+ */
+typedef const ew__wire *(*ew__choose_wire)(const uint8_t *bytes, size_t n, bool last);
 
 struct ew__link {
     ew__conn conn;
@@ -52,8 +61,10 @@ struct ew__link {
     ew__link *next, *prev; /* the owner's list */
     ew__timer sniffing;
     struct ew__becoming *becoming; /* NULL: the wire stays what it is */
+    struct ew__choosing *choosing; /* NULL: the wire is known, or told by EW__SNIFF_BYTES */
     uint64_t counted_in, counted_out;
     uint64_t idle_since;         /* pool.c */
+    bool lost;                   /* pool.c: the other side has ended it with a call on it */
     struct ew__runtime *runtime; /* runtimes.c: who is at the other end, once it has said so */
     uint8_t n_sniffed;
     uint8_t sniffed[EW__SNIFF_BYTES];
@@ -66,6 +77,13 @@ ew__link *ew__link_new(ew__loop *loop, ew__site *site, ew__scratches *scratches,
 void ew__link_discard(ew__link *link);
 /* The stream is connected. wire NULL: found out by the first bytes (serving only). */
 void ew__link_start(ew__link *link, ew__loop *loop, const ew__wire *wire, ew__role role);
+/*
+ * The same for somebody who takes his time, and may have much to say at once: standard input. Up to EW__CHOICE_BYTES
+ * are kept until it is clear which wire he speaks.
+ */
+void ew__link_start_choosing(ew__link *link, ew__loop *loop, ew__choose_wire choose);
+/* The end of input that was held back (holds_eof). */
+void ew__link_eof(ew__link *link);
 /* Closes when all has left (finish), or now. */
 void ew__link_finish(ew__link *link);
 void ew__link_close(ew__link *link, ew_err why);

@@ -54,8 +54,6 @@ void ew__pool_fail_waiting(ew__pool *pool, ew_origin origin, ew_status status, e
 
 /* ---- connections ---- */
 
-static void serve_queue(ew__pool *pool);
-
 void ew__pool_check_closed(ew__pool *pool) {
     if (!pool->closing || pool->links || pool->asides.n > 0 || !pool->kind->is_closed(pool) || !pool->on_closed)
         return;
@@ -87,27 +85,58 @@ static void on_idle(ew__timer *timer, uint64_t now) {
 static void on_link_ready(ew__link *link) {
     ew__pool *pool = link->owner_ud;
     link->idle_since = pool->loop->home.now;
-    serve_queue(pool);
+    pool->kind->serve(pool, NULL);
     if (!ew__timer_active(&pool->idle) && !pool->closing && !is_session(pool))
         (void)ew__timer_set(&pool->loop->home.timers, &pool->idle, link->idle_since + EW__MS(IDLE_MS), on_idle);
 }
 
 static void on_link_closed(ew__link *link, ew_err why) {
     ew__pool *pool = link->owner_ud;
-    (void)why;
     EW__LIST_REMOVE(pool->links, link);
     pool->n_links--;
+    if (pool->kind->lost && (link->lost || why != EW_OK))
+        pool->kind->lost(pool);
+    if (pool->child.at_end == link)
+        ew__pool_child_link_closed(pool);
     if (!pool->closing)
-        serve_queue(pool);
+        pool->kind->serve(pool, NULL);
     ew__pool_check_closed(pool);
+}
+
+/*
+ * The other side has ended a connection with a call on it. It has probably gone altogether: others to it that are idle
+ * look alive a moment longer, and must not get the calls that follow.
+ */
+static void on_link_lost(ew__link *link) {
+    ew__pool *pool = link->owner_ud;
+    link->lost = link->peer && (is_session(pool) || pool->wire->capacity(link->peer) == 0);
+    if (!link->lost || is_session(pool))
+        return;
+    for (ew__link *other = pool->links, *next; other; other = next) {
+        next = other->next;
+        if (other != link && other->peer && pool->wire->capacity(other->peer) > 0)
+            ew__link_close(other, EW_OK);
+    }
+}
+
+static bool on_link_holds_eof(ew__link *link) {
+    ew__pool *pool = link->owner_ud;
+    on_link_lost(link);
+    return pool->where.kind == EW__WHERE_CHILD && ew__pool_child_holds_eof(pool, link);
 }
 
 static ew_err on_link_aside(ew__link *link, const void *bytes, size_t n) {
     ew__pool *pool = link->owner_ud;
-    return pool->closing ? EW_EBUSY : ew__aside_send(&pool->asides, &pool->where, bytes, n);
+    return pool->closing
+               ? EW_EBUSY
+               : ew__aside_send(&pool->asides, &pool->where, bytes, n, (pool->wire->caps & EW__ASIDES_WAIT) != 0);
 }
 
-static const ew__link_owner owner = {.ready = on_link_ready, .aside = on_link_aside, .closed = on_link_closed};
+static const ew__link_owner owner = {.holds_eof = on_link_holds_eof,
+                                     .lost = on_link_lost,
+                                     .ready = on_link_ready,
+                                     .aside = on_link_aside,
+                                     .closed = on_link_closed};
 
 static void adopt(ew__pool *pool, ew__link *link) {
     EW__LIST_ADD(pool->links, link);
@@ -125,6 +154,16 @@ static void forget_dial(struct ew__pool_dial *entry) {
     ew__free(pool->loop->home.env, entry, sizeof *entry);
 }
 
+static void fail_unreached(ew__pool *pool, const char *detail) {
+    char text[200];
+    if (pool->where.kind == EW__WHERE_CHILD)
+        (void)snprintf(text, sizeof text, "%s", detail);
+    else
+        (void)snprintf(text, sizeof text, "cannot connect to %.*s: %s", (int)pool->site.authority.len,
+                       pool->site.authority.ptr, detail);
+    ew__pool_fail_waiting(pool, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(text));
+}
+
 static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
     ew__link *link = ew__container_of(stream, ew__link, stream);
     struct ew__pool_dial *entry = link->owner_ud;
@@ -138,15 +177,9 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
         return;
     }
     ew__link_discard(link);
-    if (!pool->closing && pool->n_links == 0 && pool->n_dialling == 0) {
-        char text[200];
-        if (pool->where.kind == EW__WHERE_CHILD)
-            (void)snprintf(text, sizeof text, "%s", detail);
-        else
-            (void)snprintf(text, sizeof text, "cannot connect to %.*s: %s", (int)pool->site.authority.len,
-                           pool->site.authority.ptr, detail);
-        ew__pool_fail_waiting(pool, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(text));
-    }
+    if (!pool->closing && pool->n_links == 0 && pool->n_dialling == 0 &&
+        !(pool->kind->dial_failed && pool->kind->dial_failed(pool, detail)))
+        fail_unreached(pool, detail);
     ew__pool_check_closed(pool);
 }
 
@@ -182,15 +215,15 @@ static uint64_t calls_per_link(const ew__wire *wire, const ew_limits *limits) {
     return wire->most ? wire->most(limits) : limits->calls_per_connection;
 }
 
-static bool wants_dial(const ew__pool *pool) {
+static bool wants_dial(ew__pool *pool) {
     const ew_limits *limits = pool->loop->home.limits;
     uint64_t most = pool->where.kind == EW__WHERE_CHILD ? 1 : limits->client_connections;
     uint64_t per_link = is_session(pool) ? calls_per_link(pool->wire, limits) : 1;
-    return pool->n_waiting > pool->n_dialling * per_link && pool->n_links + pool->n_dialling < most;
+    bool wanted = pool->n_waiting > pool->n_dialling * per_link && pool->n_links + pool->n_dialling < most;
+    return wanted && (!pool->kind->may_dial || pool->kind->may_dial(pool));
 }
 
-/* Gives waiting calls to connections that have room, and dials for the rest. */
-static void serve_queue(ew__pool *pool) {
+void ew__pool_serve_dialled(ew__pool *pool) {
     ew__link *link;
     while (pool->first && (link = free_link(pool)) != NULL) {
         ew_call *call = ew__pool_dequeue(pool->first);
@@ -209,19 +242,20 @@ static void serve_queue(ew__pool *pool) {
 
 static void serve_dialled(ew__pool *pool, struct ew__pool_wait *fresh) {
     (void)fresh;
-    serve_queue(pool);
+    ew__pool_serve_dialled(pool);
 }
 
-static void close_dials(ew__pool *pool) {
+void ew__pool_close_dials(ew__pool *pool) {
     for (struct ew__pool_dial *entry = pool->dials, *next; entry; entry = next) {
         next = entry->next;
         ew__dial_cancel(entry->dial);
     }
 }
 
-static bool no_dials(const ew__pool *pool) { return !pool->dials; }
+bool ew__pool_no_dials(const ew__pool *pool) { return !pool->dials; }
 
-static const ew__pool_kind dialled = {.serve = serve_dialled, .close = close_dials, .is_closed = no_dials};
+static const ew__pool_kind dialled = {
+    .serve = serve_dialled, .close = ew__pool_close_dials, .is_closed = ew__pool_no_dials};
 
 /* ---- the callee's end of a call that waits ---- */
 
@@ -264,6 +298,27 @@ void ew__pool_open(ew__pool *pool, ew_call *call) {
     ew__call_open_on(call, &waiting, wait);
 }
 
+ew_err ew__pool_take(ew__pool *pool, ew_call *call) {
+    if (pool->closing || pool->n_waiting >= pool->loop->home.limits->client_queue)
+        return EW_EBUSY;
+    struct ew__pool_wait *wait = ew__arena_alloc(&call->arena, sizeof *wait);
+    if (!wait)
+        return EW_ENOMEM;
+    *wait = (struct ew__pool_wait){.call = call, .pool = pool, .since = pool->loop->home.now};
+    call->callee = &waiting;
+    call->callee_ud = wait;
+    enqueue(pool, wait);
+    pool->kind->serve(pool, wait);
+    return EW_OK;
+}
+
+bool ew__pool_is_idle(const ew__pool *pool) {
+    bool idle = pool->n_waiting == 0 && pool->n_dialling == 0;
+    for (const ew__link *link = pool->links; link && idle; link = link->next)
+        idle = link->stream.closing || (link->peer && pool->wire->capacity(link->peer) > 0);
+    return idle;
+}
+
 /* ---- life ---- */
 
 static void on_asides_gone(ew__asides *asides) { ew__pool_check_closed(ew__container_of(asides, ew__pool, asides)); }
@@ -275,6 +330,8 @@ void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const e
     pool->wire = wire;
     pool->site = *site;
     pool->where = *where;
+    if (where->kind == EW__WHERE_CHILD)
+        ew__pool_child_init(pool);
     ew__asides_init(&pool->asides, loop, on_asides_gone);
 }
 

@@ -100,7 +100,8 @@ static ew_err on_link_aside(ew__link *link, const void *bytes, size_t n) {
     ew__runner *runner = link->owner_ud;
     if (runner->closing || runner->state != EW__RUNNER_UP)
         return EW_EBUSY;
-    return ew__aside_send(&runner->pool->asides, &runner->where, bytes, n);
+    return ew__aside_send(&runner->pool->asides, &runner->where, bytes, n,
+                          (runner->pool->wire->caps & EW__ASIDES_WAIT) != 0);
 }
 
 /* The process runs on, as far as we know: it is dialled again, soon if the connection was a good one. */

@@ -138,7 +138,7 @@ ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wir
     return EW_OK;
 }
 
-ew_err ew__server_stdio(ew__server *server, const ew__wire *wire, const ew__site *site) {
+ew_err ew__server_stdio(ew__server *server, const ew__wire *wire, ew__choose_wire choose, const ew__site *site) {
     if (server->n_doors == server->max_doors)
         return EW_ELIMIT;
     ew__door *door = add_door(server, wire, site);
@@ -152,7 +152,10 @@ ew_err ew__server_stdio(ew__server *server, const ew__wire *wire, const ew__site
     link->conn.stdio = true;
     atomic_fetch_add_explicit(server->connections, 1, memory_order_relaxed);
     add_link(server, link);
-    ew__link_start(link, server->loop, wire, EW__SERVE);
+    if (wire)
+        ew__link_start(link, server->loop, wire, EW__SERVE);
+    else
+        ew__link_start_choosing(link, server->loop, choose);
     return EW_OK;
 }
 

@@ -47,8 +47,11 @@ ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registr
  * ew__listen.
  */
 ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wire *wire, const ew__site *site);
-/* Serves whoever started this program, on standard input and output. Errors as ew__stream_open_stdio. */
-ew_err ew__server_stdio(ew__server *server, const ew__wire *wire, const ew__site *site);
+/*
+ * Serves whoever started this program, on standard input and output. wire NULL: the one that `choose` finds. Errors as
+ * ew__stream_open_stdio.
+ */
+ew_err ew__server_stdio(ew__server *server, const ew__wire *wire, ew__choose_wire choose, const ew__site *site);
 /* Uses the newest version of the actions from now on. */
 void ew__server_refresh(ew__server *server);
 /* No new connections; calls on kept ones are refused. */

@@ -141,6 +141,9 @@ ew_str ew__http_head_field(const ew__http_head *head, ew_str name, uint32_t *ret
 /* "OK" for 200 and so on; "Unknown" for a code outside the table. */
 const char *ew__http_reason(int status);
 
+/* A Content-Type without its parameters. */
+ew_str ew__http_media_type(ew_str value);
+
 /* Whether a text may stand as a header value: no CR, LF, NUL or other control byte but tab. */
 bool ew__http_value_ok(ew_str value);
 

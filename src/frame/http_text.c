@@ -21,6 +21,11 @@ ew_str ew__http_head_field(const ew__http_head *head, ew_str name, uint32_t *ret
     return found;
 }
 
+ew_str ew__http_media_type(ew_str value) {
+    const char *semicolon = value.len ? memchr(value.ptr, ';', value.len) : NULL;
+    return ew__str_trim(ew__str(value.ptr, semicolon ? (size_t)(semicolon - value.ptr) : value.len));
+}
+
 const char *ew__http_reason(int status) {
     static const struct {
         int status;

@@ -42,7 +42,8 @@ struct ew__child {
     ew__child_errors lines;
     unsigned n_handles;
     pid_t pid;
-    int socket; /* until the stream has it */
+    int input;  /* its standard input, if that is not `output` too; -1: closed */
+    int output; /* its standard output, until the stream has it */
     int error;  /* why it could not be started */
     stage stage;
     bool companion;
@@ -237,8 +238,10 @@ static void check_gone(ew__child *child) {
     ew__child_started started = child->started;
     void *ud = child->ud;
     int error = child->error;
-    if (child->socket >= 0)
-        close(child->socket);
+    if (child->output >= 0)
+        close(child->output);
+    if (child->input >= 0)
+        close(child->input);
     ew__child_errors_done(&child->lines);
     ew__timer_stop(&child->loop->home.timers, &child->timer);
     ew__free(child->loop->home.env, child, sizeof *child);
@@ -250,7 +253,14 @@ static void check_gone(ew__child *child) {
 
 /* ---- beside the stream ---- */
 
-static void on_shut(ew__stream *stream) { begin_end(child_of(stream)); }
+static void on_shut(ew__stream *stream) {
+    ew__child *child = child_of(stream);
+    if (child->input >= 0) {
+        close(child->input);
+        child->input = stream->fd = -1;
+    }
+    begin_end(child);
+}
 
 static void on_stream_closed(ew__stream *stream) {
     ew__child *child = child_of(stream);
@@ -274,10 +284,13 @@ static void on_errors(uv_poll_t *poll, int status, int events) {
 static void become_stream(ew__child *child) {
     ew__stream *stream = child->stream;
     (void)uv_pipe_init(child->loop->uv, &stream->handle.pipe, 0);
-    if (uv_pipe_open(&stream->handle.pipe, child->socket) != 0)
-        close(child->socket); /* reading will fail at once, and close the stream */
-    child->socket = -1;
+    if (uv_pipe_open(&stream->handle.pipe, child->output) != 0)
+        close(child->output); /* reading will fail at once, and close the stream */
+    child->output = -1;
     stream->kind = EW__STREAM_CHILD;
+    stream->fd_apart = child->input >= 0;
+    if (stream->fd_apart)
+        stream->fd = child->input;
     stream->beside = &child->beside;
     child->released = false;
     ew__child_started started = child->started;
@@ -351,7 +364,8 @@ int ew__child_start(ew__loop *loop, ew__stream *stream, const ew__where *where, 
     child->started = started;
     child->ud = ud;
     child->pid = spawned.pid;
-    child->socket = spawned.socket;
+    child->input = spawned.input;
+    child->output = spawned.output;
     child->step_at = EW__NEVER;
     child->released = true; /* there is no stream yet */
     ew__child_errors_init(&child->lines, loop, where->argv[0]);

@@ -2,7 +2,7 @@
  * io/child.h: a program of ours whose standard input and output are a stream. libuv's own way is not used: it installs
  * a handler of SIGCHLD, and the library touches no signal.
  *
- * The child has one duplex socket as descriptors 0 and 1 and a pipe as 2; nothing else of ours. It leads a process
+ * The child has a socket as descriptor 0 and pipes as 1 and 2; nothing else of ours. It leads a process
  * group and dies with the thread that started it. What it writes to 2 is logged line by line, lines cut at 1 KiB, at
  * most EW__CHILD_LINES a second, the rest counted.
  *
@@ -12,7 +12,8 @@
  * and what is left of its group gets the same two signals.
  *
  * A companion is a program that will reach us by another way: what it writes to 1 is logged as what it writes to 2 is,
- * 0 is a socket that stays open and silent, and because it does not look there, SIGTERM comes after farewell_ms.
+ * 0 is a socket that stays open and silent, and because it does not look there, SIGTERM comes after farewell_ms. Of
+ * one that tells, 1 is the stream.
  */
 #ifndef EW_IO_CHILD_H
 #define EW_IO_CHILD_H
@@ -39,7 +40,8 @@ void ew__child_abandon(ew__child *child);
 
 typedef struct ew__spawned {
     pid_t pid;
-    int socket;  /* standard input and output, our end */
+    int input;   /* standard input, our end; -1: there is nothing but `output` */
+    int output;  /* standard output, our end; of a companion that does not tell, standard input */
     int errors;  /* standard error, to read */
     int verdict; /* eof when the program runs; errno as an int when it does not */
 } ew__spawned;

@@ -18,6 +18,10 @@ static void say_left_out(ew__child_errors *errors) {
 
 static void end_line(ew__child_errors *errors) {
     uint64_t now = errors->loop->home.now;
+    size_t n = errors->n;
+    errors->n = 0;
+    if (errors->heard && errors->heard(errors->heard_ud, ew__str(errors->line, n)))
+        return;
     if (now - errors->second_at >= EW__MS(1000)) {
         say_left_out(errors);
         errors->second_at = now;
@@ -27,12 +31,11 @@ static void end_line(ew__child_errors *errors) {
         errors->n_left_out++;
     } else {
         errors->n_lines++;
-        ew__log(errors->loop->home.env, EW_LOG_INFO, "child", "%s: %.*s", errors->name, (int)errors->n, errors->line);
+        ew__log(errors->loop->home.env, EW_LOG_INFO, "child", "%s: %.*s", errors->name, (int)n, errors->line);
     }
-    errors->n = 0;
 }
 
-static void take(ew__child_errors *errors, const char *bytes, size_t n) {
+void ew__child_errors_take(ew__child_errors *errors, const char *bytes, size_t n) {
     while (n > 0) {
         const char *newline = memchr(bytes, '\n', n);
         size_t part = newline ? (size_t)(newline - bytes) : n;
@@ -58,7 +61,7 @@ void ew__child_errors_init(ew__child_errors *errors, ew__loop *loop, const char 
 bool ew__child_errors_read(ew__child_errors *errors, int fd) {
     ssize_t n = read(fd, errors->loop->read_buffer, EW__READ_BUFFER);
     if (n > 0)
-        take(errors, errors->loop->read_buffer, (size_t)n);
+        ew__child_errors_take(errors, errors->loop->read_buffer, (size_t)n);
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
@@ -67,7 +70,7 @@ void ew__child_errors_drain(ew__child_errors *errors, int fd) {
         ssize_t n = read(fd, errors->loop->read_buffer, EW__READ_BUFFER);
         if (n <= 0)
             break;
-        take(errors, errors->loop->read_buffer, (size_t)n);
+        ew__child_errors_take(errors, errors->loop->read_buffer, (size_t)n);
     }
     if (errors->n > 0)
         end_line(errors);

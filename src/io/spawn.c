@@ -18,13 +18,14 @@
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define CANNOT_RUN 127 /* the shells' exit code for a program that cannot be run */
+#define PIPE_BYTES (1 << 20)
 
 /* What the child needs; prepared by the parent. Its descriptors are above 2, so that dup2 does not overwrite them. */
 struct plan {
     const char *program;
     const char *const *argv;
     char *const *vars; /* its environment */
-    int socket, output, errors, verdict;
+    int input, output, errors, verdict;
     pid_t parent;
 };
 
@@ -55,7 +56,7 @@ static void run_child(const struct plan *plan) {
     if (getppid() != plan->parent) /* it died before prctl: nobody will tell us */
         _exit(CANNOT_RUN);         /* allow-banned: in the child, not in the host */
     reset_signals();
-    if (dup2(plan->socket, 0) >= 0 && dup2(plan->output, 1) >= 0 && dup2(plan->errors, 2) >= 0) {
+    if (dup2(plan->input, 0) >= 0 && dup2(plan->output, 1) >= 0 && dup2(plan->errors, 2) >= 0) {
         close_others();
         pthread_sigmask(SIG_SETMASK, &none, NULL);
         (void)execve(plan->program, (char *const *)(uintptr_t)plan->argv, plan->vars);
@@ -124,18 +125,38 @@ static int move_up(int pair[2]) {
     return 0;
 }
 
-static int make_pairs(int socket[2], int errors[2], int verdict[2]) {
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socket) != 0 || pipe2(errors, O_CLOEXEC) != 0 ||
-        pipe2(verdict, O_CLOEXEC) != 0)
+/* What is between us and it; the first of each is ours. */
+typedef struct pairs {
+    int input[2], output[2], errors[2], verdict[2];
+} pairs;
+
+static void close_pairs(const pairs *all) {
+    close_pair(all->input);
+    close_pair(all->output);
+    close_pair(all->errors);
+    close_pair(all->verdict);
+}
+
+static int prepare(int pair[2], int ours) {
+    int error = pair[0] >= 0 ? move_up(pair) : 0;
+    return error == 0 && pair[0] >= 0 && fcntl(pair[0], F_SETFL, ours | O_NONBLOCK) != 0 ? errno : error;
+}
+
+/*
+ * What it writes does not come by the socket that it reads from: Python's asyncio takes a socket on which there is
+ * something to read for one that was hung up. The pipe is large, because the same programs spoil what does not fit.
+ */
+static int make_pairs(pairs *all, bool output) {
+    *all = (pairs){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, all->input) != 0 || pipe2(all->errors, O_CLOEXEC) != 0 ||
+        pipe2(all->verdict, O_CLOEXEC) != 0 || (output && pipe2(all->output, O_CLOEXEC) != 0))
         return errno;
-    int error = move_up(socket);
-    error = error ? error : move_up(errors);
-    error = error ? error : move_up(verdict);
-    if (error == 0 &&
-        (fcntl(socket[0], F_SETFL, O_RDWR | O_NONBLOCK) != 0 || fcntl(errors[0], F_SETFL, O_RDONLY | O_NONBLOCK) != 0 ||
-         fcntl(verdict[0], F_SETFL, O_RDONLY | O_NONBLOCK) != 0))
-        error = errno;
-    return error;
+    if (output)
+        (void)fcntl(all->output[1], F_SETPIPE_SZ, PIPE_BYTES);
+    int error = prepare(all->input, O_RDWR);
+    error = error ? error : prepare(all->output, O_RDONLY);
+    error = error ? error : prepare(all->errors, O_RDONLY);
+    return error ? error : prepare(all->verdict, O_RDONLY);
 }
 
 /* All signals wait during the fork: a handler of the host must not run in the child. 0 or errno. */
@@ -190,27 +211,35 @@ static const char **make_environment(const ew_env *env, const char *const *vars,
 
 static int spawn_with(const ew__where *where, char *const *vars, ew__spawned *ret) {
     char program[PATH_MAX];
-    int socket[2] = {-1, -1}, errors[2] = {-1, -1}, verdict[2] = {-1, -1};
+    pairs all = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+    bool output = !where->companion || where->tells;
     int error = find_program(where->argv[0], program, sizeof program);
     if (error == 0)
-        error = make_pairs(socket, errors, verdict);
+        error = make_pairs(&all, output);
     if (error == 0) {
-        int output = where->companion ? errors[1] : socket[1];
-        struct plan plan = {program, where->argv, vars, socket[1], output, errors[1], verdict[1], getpid()};
+        struct plan plan = {.program = program,
+                            .argv = where->argv,
+                            .vars = vars,
+                            .input = all.input[1],
+                            .output = output ? all.output[1] : all.errors[1],
+                            .errors = all.errors[1],
+                            .verdict = all.verdict[1],
+                            .parent = getpid()};
         error = fork_child(&plan, &ret->pid);
     }
     if (error != 0) {
-        close_pair(socket);
-        close_pair(errors);
-        close_pair(verdict);
+        close_pairs(&all);
         return uv_translate_sys_error(error);
     }
-    close(socket[1]);
-    close(errors[1]);
-    close(verdict[1]);
-    ret->socket = socket[0];
-    ret->errors = errors[0];
-    ret->verdict = verdict[0];
+    close(all.input[1]);
+    if (output)
+        close(all.output[1]);
+    close(all.errors[1]);
+    close(all.verdict[1]);
+    ret->input = output ? all.input[0] : -1;
+    ret->output = output ? all.output[0] : all.input[0];
+    ret->errors = all.errors[0];
+    ret->verdict = all.verdict[0];
     return 0;
 }
 

@@ -232,6 +232,7 @@ static void become_stream(stdio *io) {
         close_side(&io->in); /* reading will fail at once, and close the stream */
     stream->kind = EW__STREAM_STDIO;
     stream->fd = io->out.fd;
+    stream->fd_apart = true;
     stream->no_socket = !is_socket(io->out.fd);
     stream->beside = &io->beside;
 }

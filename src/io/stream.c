@@ -421,7 +421,7 @@ void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_event
     stream->out = out;
     stream->progress_at = loop->home.now;
     uv_os_fd_t fd = -1;
-    if (stream->kind != EW__STREAM_STDIO) { /* it has set its own */
+    if (!stream->fd_apart) {
         (void)uv_fileno(&stream->handle.any, &fd);
         stream->fd = fd;
     }

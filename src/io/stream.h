@@ -29,7 +29,7 @@ typedef union ew__handle {
 typedef enum ew__stream_kind {
     EW__STREAM_TCP,
     EW__STREAM_UNIX,
-    EW__STREAM_CHILD, /* our end of a socket pair */
+    EW__STREAM_CHILD, /* a child's standard output; fd is its input */
     EW__STREAM_STDIO, /* two descriptors */
 } ew__stream_kind;
 
@@ -55,6 +55,7 @@ struct ew__stream {
     ew_err why;
     uint32_t head_start; /* the turn in which something left before its end */
     int fd;              /* to write to */
+    bool fd_apart;       /* it is not the handle's */
     uint8_t kind;        /* ew__stream_kind */
     bool no_socket;      /* fd knows no send */
     bool dirty;
@@ -185,7 +186,8 @@ typedef struct ew__where {
     const char *const *argv; /* child: the program and its arguments, NULL-ended */
     bool loopback_only;      /* TCP: of the addresses found, try only those that no other machine has */
     const char *const *vars; /* child: "VAR=VALUE" beside what it inherits, NULL-ended; may be NULL */
-    bool companion;          /* child: it is not the peer, but will dial us (child.h) */
+    bool companion;          /* child: it is not the peer, but will dial us, or is dialled (child.h) */
+    bool tells;              /* companion: what it writes to its standard output comes on the stream */
     uint16_t farewell_ms;    /* companion: how long it may go on when it is no longer needed */
     uint16_t grace_ms;       /* child: from SIGTERM to SIGKILL; 0: 2 s */
     ew__child_ended ended;   /* child; may be NULL */

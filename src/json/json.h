@@ -80,6 +80,12 @@ ew_err ew__json_write_str(ew__buf *out, ew_str text, bool ascii);
 /* Appends a (valid) JSON value with everything above 0x7e in its strings escaped as \uXXXX. */
 ew_err ew__json_write_ascii(ew__buf *out, ew_str json);
 
+/*
+ * A (valid) value as a line: itself, or rewritten in *buf: without raw newlines, and with `ascii` without bytes above
+ * 0x7e. *buf is made here and to be freed by the caller in any case. EW_OK or EW_ENOMEM.
+ */
+ew_err ew__json_line(const ew_env *env, ew_str json, bool ascii, ew__buf *buf, ew_str *ret);
+
 /* ew_json_vformat into a growing buffer. */
 ew_err ew__json_vformat(ew__buf *out, const char *format, va_list args);
 ew_err ew__json_format(ew__buf *out, const char *format, ...);

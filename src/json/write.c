@@ -151,3 +151,30 @@ ew_err ew__json_write_ascii(ew__buf *out, ew_str json) {
     }
     return out->err;
 }
+
+static ew_err rewrite_line(const ew_env *env, ew_str json, bool ascii, ew__buf *buf) {
+    ew__buf line;
+    ew__buf_init(&line, env, SIZE_MAX / 2);
+    ew_err err = EW_OK;
+    if (ew__json_has_newline(json)) {
+        err = ew__json_minify(ascii ? &line : buf, json);
+        json = ew__buf_view(&line);
+    }
+    if (err == EW_OK && ascii) {
+        err = ew__json_write_ascii(buf, json);
+    }
+    ew__buf_done(&line);
+    return err;
+}
+
+ew_err ew__json_line(const ew_env *env, ew_str json, bool ascii, ew__buf *buf, ew_str *ret) {
+    ew__buf_init(buf, env, SIZE_MAX / 2);
+    *ret = json;
+    ascii = ascii && ascii_run(json.ptr, ew__json_end(json)) < json.len;
+    if (EW__LIKELY(!ascii && !ew__json_has_newline(json))) {
+        return EW_OK;
+    }
+    ew_err err = rewrite_line(env, json, ascii, buf);
+    *ret = ew__buf_view(buf);
+    return err;
+}

@@ -265,3 +265,28 @@ ew_err ew__rpc_write_error(ew__buf *buf, int64_t code, ew_str message, ew_str da
     }
     return ew__buf_char(buf, '}');
 }
+
+/* ---- faults ---- */
+
+ew_err ew__rpc_write_fault_rest(ew__buf *buf, const ew_fault *fault) {
+    if (fault->details.len) {
+        (void)ew__buf_cstr(buf, ",\"details\":");
+        (void)ew__buf_str(buf, fault->details);
+    }
+    if (fault->retryable || fault->retry_after_ms)
+        (void)ew__json_format(buf, ",\"retryable\":%b", fault->retryable);
+    if (fault->retry_after_ms)
+        (void)ew__json_format(buf, ",\"retry_after_ms\":%llu", (unsigned long long)fault->retry_after_ms);
+    return buf->err;
+}
+
+void ew__rpc_read_fault_data(ew_str data, ew_fault *fault) {
+    ew_str name = ew_json_get_str(data, "/status", ew__str(NULL, 0));
+    ew_status status = EW_STATUS_OK;
+    if (ew_status_from_name(name, &status) != EW_OK || status == EW_STATUS_OK)
+        return; /* data is the peer's own */
+    fault->status = status;
+    fault->details = ew_json_member(data, EW_STR("details"));
+    fault->retryable = ew_json_get_bool(data, "/retryable", false);
+    (void)ew_json_uint64(ew_json_member(data, EW_STR("retry_after_ms")), &fault->retry_after_ms);
+}

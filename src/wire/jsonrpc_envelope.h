@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "json/json.h"
+#include <everywire/status.h>
 
 /* The codes that the specification reserves, and those of LSP that callers know. */
 enum {
@@ -123,6 +124,14 @@ void ew__rpc_put_error(ew__rpc_out *out, ew_str id, ew_str error);
 void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, ew_str data);
 /* The frame that ends a stream with more than nothing: {"result":value} or {"error":value} as its data. */
 void ew__rpc_put_close(ew__rpc_out *out, ew_str id, bool error, ew_str value);
+
+/*
+ * Faults in the data of an error, as two of us write them: {"status":NAME, ..., and what this appends: details,
+ * retryable, retry_after_ms.
+ */
+ew_err ew__rpc_write_fault_rest(ew__buf *buf, const ew_fault *fault);
+/* The same the other way: where data has a status, all of it counts; else the fault stays as it is. */
+void ew__rpc_read_fault_data(ew_str data, ew_fault *fault);
 
 /* Appends an error object; data empty: left out. */
 ew_err ew__rpc_write_error(ew__buf *buf, int64_t code, ew_str message, ew_str data);

@@ -6,9 +6,8 @@
  */
 #include "wire/rpc_calls.h"
 
-#define LARGE ((size_t)16 * 1024) /* payloads from here on are sent from where they lie */
-#define KEY_ROOM 512              /* ids with escapes are looked up decoded, up to here */
-#define GUARD_MS 5000             /* a taker that is behind may hold up the connection for that long */
+#define KEY_ROOM 512  /* ids with escapes are looked up decoded, up to here */
+#define GUARD_MS 5000 /* a taker that is behind may hold up the connection for that long */
 
 void ew__rpc_calls_init(ew__rpc_calls *all, ew__conn *conn, const ew__rpc_calls_ops *ops) {
     *all = (ew__rpc_calls){.conn = conn, .ops = ops};
@@ -96,16 +95,9 @@ void ew__rpc_late(const ew__rpc_calls *all) {
 
 /* ---- producers of ours ---- */
 
-static void release_call(void *call) { ew_call_unref(call); }
-
 void ew__rpc_write(ew__out *out, const ew__rpc_out *message, ew_call *owner) {
-    for (unsigned i = 0; i < message->n; i++) {
-        ew_str piece = message->piece[i];
-        if (piece.len >= LARGE && owner && ew__call_owns(owner, piece))
-            ew__out_ref(out, piece.ptr, piece.len, release_call, ew_call_ref(owner));
-        else
-            ew__out_str(out, piece);
-    }
+    for (unsigned i = 0; i < message->n; i++)
+        ew__call_write(owner, out, message->piece[i]);
 }
 
 ew_err ew__rpc_call_wait(ew__rpc_call *entry) {

@@ -6,9 +6,16 @@
 #include "wire/jsonrpc/jsonrpc.h"
 #include "wire/reflection/reflection.h"
 #include "wire/rrq/rrq.h"
+#include "wire/stepflow/stepflow.h"
 #include "wire/wire.h"
 
-static const ew__wire *const wires[] = {&ew__wire_jsonrpc, &ew__wire_reflection, &ew__wire_rrq, &ew__wire_http, NULL};
+static const ew__wire *const wires[] = {&ew__wire_jsonrpc,
+                                        &ew__wire_reflection,
+                                        &ew__wire_rrq,
+                                        &ew__wire_stepflow,
+                                        &ew__wire_stepflow_http,
+                                        &ew__wire_http /* the last: it gets what no other claims */,
+                                        NULL};
 
 const ew__wire *const *ew__wires(void) { return wires; }
 

@@ -11,7 +11,9 @@
 
 #include "base/buf.h"
 #include "base/out.h"
+#include "call/blobs.h"
 #include "call/call.h"
+#include <limits.h>
 
 typedef struct ew__wire ew__wire;
 typedef struct ew__conn ew__conn;
@@ -29,16 +31,25 @@ enum {
     EW__CAN_TRACE = 1 << 6,
     EW__CAN_CONTEXT = 1 << 7, /* context and labels */
     EW__CAN_LIST = 1 << 8,
-    EW__CAN_DUPLEX = 1 << 9, /* both roles on one connection */
-    EW__CAN_STDIO = 1 << 10, /* it can be spoken with one process over its standard input and output */
-    EW__CAN_MANY = 1 << 11   /* many calls at once on one connection, which then stays open */
+    EW__CAN_DUPLEX = 1 << 9,  /* both roles on one connection */
+    EW__CAN_STDIO = 1 << 10,  /* it can be spoken with one process over its standard input and output */
+    EW__CAN_MANY = 1 << 11,   /* many calls at once on one connection, which then stays open */
+    EW__ASIDES_WAIT = 1 << 12 /* what is sent aside is answered: the connection stays whole until then */
 };
 
 typedef enum ew__role { EW__SERVE = 1, EW__CALL = 2 } ew__role;
 
+/* How far we are with the one server that stands behind all connections of a site. Its wire's own. */
+typedef struct ew__greeting {
+    uint8_t state;
+    bool everywire;   /* the server is one of ours */
+    uint32_t n_peers; /* connections to it */
+    void *waiting;    /* those whose calls wait for its answer */
+} ew__greeting;
+
 /*
  * What all connections of a listener or a client share. Read by wires; owned by the endpoint; never changes while a
- * connection lives, except `actions` and `draining`, which the home thread itself replaces.
+ * connection lives, except `actions`, `draining` and `greeting`, which the home thread itself changes.
  */
 typedef struct ew__site {
     ew__actions *actions;           /* serving: the version this home uses now */
@@ -52,8 +63,16 @@ typedef struct ew__site {
     struct ew__others *others;      /* serving: the other loops of this program; NULL: there are none */
     const ew__wire *upgrade;        /* serving HTTP: WebSockets are handed to this wire, on which we call; or NULL */
     bool only_upgrade;              /* ... and nothing else is served on this listener */
-    const ew__self *self;           /* reflection, serving: how we introduce ourselves */
-    ew_str telemetry;               /* reflection, calling: the server that runtimes are told of; may be empty */
+    const struct ew__http_guest *guest; /* serving HTTP: another wire, whose messages are bodies; or NULL */
+    bool only_guest;                    /* ... and nothing but its messages and health is served on this listener */
+    unsigned loop;                      /* serving: which of the program's loops this is, from 0 */
+    struct ew__instance *instance;      /* stepflow, serving: who we are, and what runtimes have told us; may be NULL */
+    struct ew__ways *ways;              /* stepflow, serving: to what is reached by a URL; may be NULL */
+    ew__blobs *blobs;                   /* stepflow, calling: what servers may ask us for; may be NULL */
+    ew_str blob_api;                    /* ... and the URL where they find the same; may be empty */
+    ew__greeting greeting;              /* stepflow, calling over HTTP */
+    const ew__self *self;               /* reflection, serving: how we introduce ourselves */
+    ew_str telemetry;                   /* reflection, calling: the server that runtimes are told of; may be empty */
     /* reflection, serving: the manager names a telemetry server (plain text, not checked yet); may be NULL */
     void (*told_telemetry)(struct ew__site *site, ew_str url);
 } ew__site;
@@ -76,8 +95,22 @@ struct ew__scrape {
 
 /* What came on one loop may concern connections of the same wire on the others (a cancel, say). */
 struct ew__others {
-    /* Each other loop that has connections of this wire is told (ew__wire.told), later. text is copied; best effort. */
-    void (*tell)(struct ew__others *others, const ew__home *from, const ew__wire *wire, ew_str text);
+    /*
+     * That loop (site.loop), or with EW__ALL_OTHERS each other one, is told (ew__wire.told), later, if it has had
+     * connections of this wire. text is copied. false: some of them will not be, there is no memory or too much waits.
+     */
+    bool (*tell)(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to, ew_str text);
+};
+#define EW__ALL_OTHERS UINT_MAX
+
+/* Opens calls on connections of another wire than the one they were made for: those to a URL that a peer has named. */
+struct ew__ways {
+    /*
+     * A call that was made with ew__call_new and opened: wire's peers take it over, as by ew__wire.open; it ends
+     * exactly once. url is "http://HOST[:PORT][/PATH]", any text. EW_OK; EW_EINVAL: not such a URL, or not one that may be
+     * used here; EW_EBUSY, EW_ENOMEM: nothing happened.
+     */
+    ew_err (*open)(struct ew__ways *ways, ew__home *home, const ew__wire *wire, ew_str url, ew_call *call);
 };
 
 /* ---- the connection, as a wire sees it ---- */
@@ -113,9 +146,9 @@ typedef struct ew__conn_ops {
      */
     void (*become)(ew__conn *conn, const ew__wire *wire, ew__role role, const uint8_t *rest, size_t n);
     /*
-     * Calling: sends the bytes (copied) to the same peer on a connection of their own, which is then closed; what the
-     * peer says there is thrown away. EW_OK: begun, and nobody is told how it went; EW_EBUSY, EW_ENOMEM: nothing
-     * happened. May be NULL.
+     * Calling: sends the bytes (copied) to the same peer on a connection of their own, which is then closed
+     * (EW__ASIDES_WAIT: once the peer has answered); what the peer says there is thrown away. EW_OK: begun, and nobody
+     * is told how it went; EW_EBUSY, EW_ENOMEM: nothing happened. May be NULL.
      */
     ew_err (*aside)(ew__conn *conn, const void *bytes, size_t n);
     /*
@@ -123,6 +156,8 @@ typedef struct ew__conn_ops {
      * until then (Nagle) would wait for our delayed one, 40 ms. May be NULL.
      */
     void (*acknowledge)(ew__conn *conn);
+    /* What all connections of another wire share on this home (its scratch); NULL: no memory. May be NULL. */
+    void *(*shared)(ew__conn *conn, const ew__wire *wire);
 } ew__conn_ops;
 
 struct ew__conn {

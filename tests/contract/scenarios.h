@@ -17,7 +17,13 @@
 /* A wire under contract. A new wire is a new row (wires.c). */
 typedef struct contract_wire {
     const ew__wire *wire;
+    const char *name;      /* NULL: the wire's */
+    const char *told;      /* the name that calls are told; NULL: the wire's */
+    const ew__wire *serve; /* rig_options.serve, .guest, .stdio */
+    const struct ew__http_guest *guest;
+    bool stdio;
     bool lines;          /* its streams are lines: chunks with a raw newline arrive without white space */
+    bool ascii;          /* and they are ASCII: other characters arrive as escapes */
     bool all_lines;      /* so is everything else: inputs and results too */
     bool asks_first;     /* before the first stream of a connection the peer is asked what it is */
     uint64_t eof_ms;     /* how long calls of a peer that said "no more" still may run: it may want their answers */
@@ -41,8 +47,10 @@ extern const scenario scenarios_plain[], scenarios_hard[]; /* ended by a NULL na
 /* The n-th of all; NULL at the end. */
 const scenario *scenario_at(size_t i);
 
-/* Limits that are small enough to be reached quickly. */
-void contract_limits(const scenario *s, ew_limits *limits);
+const char *contract_name(const contract_wire *w);
+
+/* The world of a scenario: limits that are small enough to be reached quickly. */
+rig_options contract_options(const contract_wire *w, const scenario *s, rig_split split, uint64_t seed);
 #define CONTRACT_PIPE_ROOM ((size_t)16 * 1024)
 
 /* ---- for scenarios ---- */

@@ -396,11 +396,12 @@ static void posted_too_late(rig *r, const contract_wire *w) {
 /* ---- going down ---- */
 
 static void drain(rig *r, const contract_wire *w) {
+    (void)w;
     rig_pair *pair = rig_connect(r);
     rig_call *running = call_plain(pair, "/test/sleep", "{\"ms\":50}");
     r->side[RIG_SERVER].site.draining = true;
     if (pair->end[RIG_SERVER].peer && !pair->end[RIG_SERVER].closing)
-        w->wire->drain(pair->end[RIG_SERVER].peer);
+        r->serve->drain(pair->end[RIG_SERVER].peer);
     must_fail(r, call_plain(rig_connect(r), "/test/echo", "1"), EW_STATUS_UNAVAILABLE);
     MUST(running->ended == 0);
     rig_advance(r, 50);

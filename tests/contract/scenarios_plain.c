@@ -259,7 +259,8 @@ static void trace(rig *r, const contract_wire *w) {
     if (!w->no_trace_back)
         assert_string_equal(rc->trace_id, id);
     assert_true(ew_str_eq(ew_json_get_str(ew_str_from(rc->result), "/trace", EW_STR("")), ew_str_from(id)));
-    assert_true(ew_str_eq(ew_json_get_str(ew_str_from(rc->result), "/wire", EW_STR("")), ew_str_from(w->wire->name)));
+    assert_true(ew_str_eq(ew_json_get_str(ew_str_from(rc->result), "/wire", EW_STR("")),
+                          ew_str_from(w->told ? w->told : w->wire->name)));
 }
 
 static void context(rig *r, const contract_wire *w) {
@@ -312,11 +313,18 @@ static void must_be_payload(rig *r, const contract_wire *w, const char *got, con
     if (w->lines && strpbrk(sent, "\r\n"))
         n = ew_json_minify(ew_str_from(sent), line, sizeof line);
     line[n] = '\0';
+    ew__buf ascii;
+    ew__buf_init(&ascii, ew_env_default(), SIZE_MAX / 2);
+    if (w->ascii) {
+        assert_int_equal(ew__json_write_ascii(&ascii, ew_str_from(line)), EW_OK);
+        (void)snprintf(line, sizeof line, "%.*s", (int)ascii.len, ascii.ptr);
+    }
+    ew__buf_done(&ascii);
     assert_string_equal(got, line);
 }
 
 static void fidelity(rig *r, const contract_wire *w) {
-    contract_wire unary = {.lines = w->all_lines};
+    contract_wire unary = {.lines = w->all_lines, .ascii = w->ascii};
     rig_pair *pair = rig_connect(r);
     for (size_t i = 0; i < N_PAYLOADS; i++) {
         rig_call *rc = call_plain(pair, "/test/echo", payloads[i]);

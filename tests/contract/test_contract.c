@@ -30,12 +30,11 @@ static void run_one(void **state) {
     const param *p = *state;
     if ((p->wire->wire->caps & p->scenario->needs) != p->scenario->needs) {
         if (p->split == RIG_WHOLE)
-            printf("SKIP: the wire %s cannot carry what %s needs\n", p->wire->wire->name, p->scenario->name);
+            printf("SKIP: the wire %s cannot carry what %s needs\n", contract_name(p->wire), p->scenario->name);
         skip();
     }
     rig r;
-    rig_options options = {.split = p->split, .seed = p->seed, .pipe_room = CONTRACT_PIPE_ROOM};
-    contract_limits(p->scenario, &options.limits);
+    rig_options options = contract_options(p->wire, p->scenario, p->split, p->seed);
     rig_init(&r, p->wire->wire, &options);
     r.strict = true;
     r.objects = p->wire->objects;
@@ -51,7 +50,7 @@ static size_t count_scenarios(void) {
 }
 
 static void fill(struct CMUnitTest *test, param *p, char *name, size_t size) {
-    (void)snprintf(name, size, "%s/%s/%s", p->wire->wire->name, p->scenario->name, deliveries[p->seed - 1].name);
+    (void)snprintf(name, size, "%s/%s/%s", contract_name(p->wire), p->scenario->name, deliveries[p->seed - 1].name);
     *test = (struct CMUnitTest){.name = name, .test_func = run_one, .initial_state = p};
 }
 

@@ -31,8 +31,7 @@ static void arm(rig *r) {
 
 static void run_cut(const contract_wire *w, const scenario *s, rig_split split, cut *c) {
     rig r;
-    rig_options options = {.split = split, .seed = 7, .pipe_room = CONTRACT_PIPE_ROOM};
-    contract_limits(s, &options.limits);
+    rig_options options = contract_options(w, s, split, 7);
     rig_init(&r, w->wire, &options);
     r.strict = false;
     r.objects = w->objects;
@@ -80,7 +79,7 @@ int main(int argc, char **argv) {
             if (s->large || (contract_wires[w].wire->caps & s->needs) != s->needs)
                 continue;
             params[n] = (param){&contract_wires[w], s};
-            (void)snprintf(names[n], NAME, "cut/%s/%s", contract_wires[w].wire->name, s->name);
+            (void)snprintf(names[n], NAME, "cut/%s/%s", contract_name(&contract_wires[w]), s->name);
             tests[n] = (struct CMUnitTest){.name = names[n], .test_func = cut_everywhere, .initial_state = &params[n]};
             n += strstr(names[n], only) != NULL;
         }

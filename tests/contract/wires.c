@@ -8,12 +8,23 @@
 #include "wire/mem/mem.h"
 #include "wire/reflection/reflection.h"
 #include "wire/rrq/rrq.h"
+#include "wire/stepflow/stepflow.h"
 
 const contract_wire contract_wires[] = {
     {.wire = &ew__wire_mem},
     {.wire = &ew__wire_jsonrpc, .lines = true, .all_lines = true, .asks_first = true, .eof_ms = 1000},
     {.wire = &ew__wire_reflection},
     {.wire = &ew__wire_rrq, .objects = true, .no_trace_back = true, .late_ms = 1000},
+    {.wire = &ew__wire_stepflow, .stdio = true, .ascii = true, .lines = true, .all_lines = true, .no_trace_back = true},
+    {.wire = &ew__wire_stepflow_http,
+     .name = "stepflow-http",
+     .told = "stepflow",
+     .ascii = true,
+     .serve = &ew__wire_http,
+     .guest = &ew__stepflow_guest,
+     .all_lines = true,
+     .cancel_is_ours = true,
+     .no_trace_back = true},
     {.wire = &ew__wire_http, .lines = true, .cancel_is_ours = true},
 };
 const size_t n_contract_wires = sizeof contract_wires / sizeof *contract_wires;
@@ -29,7 +40,9 @@ const scenario *scenario_at(size_t i) {
     return NULL;
 }
 
-void contract_limits(const scenario *s, ew_limits *limits) {
+const char *contract_name(const contract_wire *w) { return w->name ? w->name : w->wire->name; }
+
+static void set_limits(const scenario *s, ew_limits *limits) {
     *limits = (ew_limits){.out_high_bytes = 16 * 1024,
                           .out_low_bytes = 4 * 1024,
                           .out_max_bytes = 2 * 1024 * 1024,
@@ -39,6 +52,17 @@ void contract_limits(const scenario *s, ew_limits *limits) {
                           .runner_calls = 20};
     if (s->limits)
         s->limits(limits);
+}
+
+rig_options contract_options(const contract_wire *w, const scenario *s, rig_split split, uint64_t seed) {
+    rig_options options = {.split = split,
+                           .seed = seed,
+                           .pipe_room = CONTRACT_PIPE_ROOM,
+                           .serve = w->serve,
+                           .guest = w->guest,
+                           .stdio = w->stdio};
+    set_limits(s, &options.limits);
+    return options;
 }
 
 rig_pair *connect_known(rig *r, const contract_wire *w) {

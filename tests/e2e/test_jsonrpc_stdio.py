@@ -348,7 +348,7 @@ class Serve(Case):
         self.assertIn(b"stdio", r.err)
 
     def test_wires_that_cannot(self):
-        for wire in ("http=stdio", "stdio", "any=stdio"):
+        for wire in ("http=stdio", "rrq=stdio", "reflection=stdio"):
             with self.subTest(wire):
                 r = cli("serve", "--demo", "--listen", wire)
                 self.assertEqual((r.code, r.out), (2, b""), r)

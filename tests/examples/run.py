@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 EVERYWIRE = os.environ["EVERYWIRE"]
@@ -52,14 +53,14 @@ def example(name):
 class Examples(unittest.TestCase):
     def test_every_example_is_tested_and_listed(self):
         names = {os.path.splitext(f)[0] for f in os.listdir(SOURCES) if f.endswith(".c")}
-        self.assertEqual(names, {"serve", "stream", "later", "call", "manager", "jobs", "kimi_agent"}, "a new example wants a test here")
+        self.assertEqual(names, {"serve", "stream", "later", "call", "manager", "jobs", "components", "kimi_agent"}, "a new example wants a test here")
         with open(os.path.join(SOURCES, "README.md"), encoding="utf-8") as f:
             text = f.read()
         for name in names:
             self.assertIn("(%s.c)" % name, text)
 
     def test_they_stay_small(self):
-        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60), ("manager", 65), ("jobs", 65), ("kimi_agent", 260)):
+        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60), ("manager", 65), ("jobs", 65), ("components", 85), ("kimi_agent", 260)):
             with open(os.path.join(SOURCES, name + ".c"), encoding="utf-8") as f:
                 self.assertLessEqual(len(f.readlines()), limit, name)
 
@@ -92,6 +93,31 @@ class Examples(unittest.TestCase):
         self.assertEqual(sorted(done.stdout.decode().splitlines()), sorted('done   {"greeted":"number %d"}' % i for i in range(20)))
         done = subprocess.run([example("jobs"), "nothing", "2", example("serve")], stdout=subprocess.PIPE, timeout=LIMIT)
         self.assertEqual((done.returncode, done.stdout.count(b"failed NOT_FOUND: No handler registered for function 'nothing'")), (1, 2))
+
+    def test_components(self):
+        """Both carriers, blobs by calling back and by URL, and a store that outlives the runtime."""
+        program = example("components")
+        value = '{"b":[1.0,12345678901234567890],"a":"\\u20ac"}'
+        targets = (("stepflow+stdio:", "--stdio"), ("stepflow+stdio:", "--listen", "stepflow=stdio"), ("stepflow+http:", "--port", "0"))
+        with tempfile.TemporaryDirectory() as folder:
+            for target, *words in targets:
+                def run(*args):
+                    command = [EVERYWIRE, "call", target, *args, "--blobs", "sqlite:%s/blobs.db" % folder, "--", program, *words]
+                    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
+                done = run("store", value)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                blob_id = json.loads(done.stdout)["blob_id"]
+                self.assertEqual(len(blob_id), 64)
+                done = run("load", '{"blob_id":"%s"}' % blob_id)
+                self.assertEqual((done.returncode, json.loads(done.stdout)), (0, json.loads(value)), done.stderr)
+                self.assertIn(b"12345678901234567890", done.stdout)
+                done = run("load", '{"blob_id":"%s"}' % ("0" * 64))
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual(run("load", "{}").returncode, 1)
+        with Server(program) as server:
+            done = subprocess.run([EVERYWIRE, "call", server.url, "store", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"has no blob store", done.stderr)
 
     def test_stream(self):
         with Server(example("stream")) as server:

@@ -18,8 +18,7 @@ typedef struct param {
 /* Whether an allocation failed: false when the scenario has fewer than n. */
 static bool run_failing(const param *p, rig_split split, uint64_t n, bool from_then_on) {
     rig r;
-    rig_options options = {.split = split, .seed = n, .pipe_room = CONTRACT_PIPE_ROOM};
-    contract_limits(p->scenario, &options.limits);
+    rig_options options = contract_options(p->wire, p->scenario, split, n);
     rig_init(&r, p->wire->wire, &options);
     r.objects = p->wire->objects;
     ew__test_env_fail_at(&r.env, n, from_then_on);
@@ -62,7 +61,7 @@ int main(int argc, char **argv) {
             if ((contract_wires[w].wire->caps & s->needs) != s->needs)
                 continue;
             params[n] = (param){&contract_wires[w], s};
-            (void)snprintf(names[n], NAME, "oom/%s/%s", contract_wires[w].wire->name, s->name);
+            (void)snprintf(names[n], NAME, "oom/%s/%s", contract_name(&contract_wires[w]), s->name);
             tests[n] = (struct CMUnitTest){.name = names[n], .test_func = fail_everywhere, .initial_state = &params[n]};
             n += strstr(names[n], only) != NULL;
         }

@@ -44,7 +44,9 @@ static bool run_posts(rig_side *side) {
     return true;
 }
 
-static void init_side(rig *r, int which) {
+static const ew__wire *wire_of(const rig *r, int side) { return side == RIG_SERVER ? r->serve : r->wire; }
+
+static void init_side(rig *r, int which, const struct ew__http_guest *guest) {
     rig_side *side = &r->side[which];
     side->rig = r;
     side->last_post = &side->posts;
@@ -56,6 +58,8 @@ static void init_side(rig *r, int which) {
     if (which == RIG_SERVER) {
         side->site.actions = r->actions;
         side->site.self = &self;
+        side->site.guest = guest;
+        side->site.only_guest = guest != NULL;
     }
 }
 
@@ -67,13 +71,15 @@ void rig_init(rig *r, const ew__wire *wire, const rig_options *options) {
     r->wire = wire;
     r->split = options->split;
     r->handshake = options->handshake;
+    r->stdio = options->stdio;
+    r->serve = options->serve ? options->serve : wire;
     r->pipe_room = options->pipe_room ? options->pipe_room : PIPE_ROOM;
     r->chance = options->seed * 2 + 1;
     r->actions = rig_actions();
     r->last_call = &r->calls;
     r->seen_deadline_ms = -2;
-    init_side(r, RIG_CLIENT);
-    init_side(r, RIG_SERVER);
+    init_side(r, RIG_CLIENT, NULL);
+    init_side(r, RIG_SERVER, options->guest);
 }
 
 static uint64_t draw(rig *r) {
@@ -254,12 +260,38 @@ static const char *conn_greet(ew__conn *conn, const ew__self *who) {
     return end->pair->rig->greet ? end->pair->rig->greet(end, who) : NULL;
 }
 
+/* A connection that only says these bytes. */
+static ew_err conn_aside(ew__conn *conn, const void *bytes, size_t n) {
+    rig_end *end = end_of(conn);
+    if (!(end->peer->wire->caps & EW__ASIDES_WAIT))
+        return EW_EBUSY; /* others have ways round it, which the tests are after */
+    rig_pair *pair = rig_connect_raw(end->pair->rig, end->side);
+    rig_say(pair, bytes, n);
+    return EW_OK;
+}
+
+/* One wire beside the rig's own. */
+static void *conn_shared(ew__conn *conn, const ew__wire *wire) {
+    rig_end *end = end_of(conn);
+    rig_side *side = &end->pair->rig->side[end->side];
+    if (wire == wire_of(end->pair->rig, end->side))
+        return side->scratch;
+    if (!side->shared) {
+        side->shared = ew__zalloc(side->home.env, wire->scratch_size ? wire->scratch_size : 1);
+        side->other = side->shared ? wire : NULL;
+    }
+    assert_true(!side->shared || side->other == wire);
+    return side->shared;
+}
+
 static const ew__conn_ops conn_ops = {.send = conn_send,
                                       .read = conn_read,
                                       .finish = conn_finish,
                                       .abort = conn_abort,
                                       .ready = conn_ready,
-                                      .greet = conn_greet};
+                                      .greet = conn_greet,
+                                      .aside = conn_aside,
+                                      .shared = conn_shared};
 
 /* ---- reading ---- */
 
@@ -318,6 +350,11 @@ static void deliver_eof(rig_end *end) {
         end->peer->wire->eof(end->peer);
 }
 
+/* As io/stdio.c: after the end of its input a process notices that nobody has the other end of its output. */
+static bool nobody_reads(rig_end *end) {
+    return end->conn.stdio && end->saw_eof && !end->raw && !end->lingering && other_end(end)->closing;
+}
+
 static bool deliver(rig_end *end) {
     rig_pipe *pipe = &end->pair->pipe[1 - end->side];
     if (end->closing)
@@ -327,7 +364,7 @@ static bool deliver(rig_end *end) {
         return true;
     }
     if (!end->reading) {
-        if (end->reset && !end->lingering)
+        if ((end->reset && !end->lingering) || nobody_reads(end))
             end_close(end, EW_ECLOSED);
         return end->closing;
     }
@@ -384,8 +421,11 @@ static void init_end(rig_pair *pair, int which) {
     end->pair = pair;
     end->side = which;
     end->reading = true;
-    end->conn =
-        (ew__conn){.ops = &conn_ops, .home = &side->home, .site = &side->site, .upgraded = !pair->rig->handshake};
+    end->conn = (ew__conn){.ops = &conn_ops,
+                           .home = &side->home,
+                           .site = &side->site,
+                           .upgraded = !pair->rig->handshake,
+                           .stdio = pair->rig->stdio};
     ew__out_init(&end->conn.out, &side->home.blocks);
     pair->pipe[which].room = pair->rig->pipe_room;
     pair->pipe[which].cut_at = UINT64_MAX;
@@ -402,7 +442,7 @@ static rig_pair *new_pair(rig *r, int raw) {
         pair->end[i].raw = i == raw;
         if (i == raw)
             continue;
-        if (attach(&pair->end[i], r->wire, i == RIG_SERVER ? EW__SERVE : EW__CALL) != EW_OK)
+        if (attach(&pair->end[i], wire_of(r, i), i == RIG_SERVER ? EW__SERVE : EW__CALL) != EW_OK)
             end_close(&pair->end[i], EW_ENOMEM);
     }
     if (r->on_connect)
@@ -559,9 +599,13 @@ static void finish_side(rig *r, int which) {
         fail_msg("%s: %u calls of the %s have not ended", r->wire->name, side->home.live_calls, name);
     if (ew__timers_next(&side->home.timers) != EW__NEVER)
         fail_msg("%s: a timer of the %s is still set", r->wire->name, name);
-    if (side->scratch && r->wire->scratch_done)
-        r->wire->scratch_done(side->scratch);
-    ew__free(&r->env.env, side->scratch, side->scratch ? (r->wire->scratch_size ? r->wire->scratch_size : 1) : 0);
+    const ew__wire *wire = wire_of(r, which);
+    if (side->scratch && wire->scratch_done)
+        wire->scratch_done(side->scratch);
+    ew__free(&r->env.env, side->scratch, side->scratch ? (wire->scratch_size ? wire->scratch_size : 1) : 0);
+    if (side->shared && side->other->scratch_done)
+        side->other->scratch_done(side->shared);
+    ew__free(&r->env.env, side->shared, side->shared ? (side->other->scratch_size ? side->other->scratch_size : 1) : 0);
     ew__home_done(&side->home);
 }
 

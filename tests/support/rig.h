@@ -33,6 +33,8 @@ typedef struct rig_side {
     rig *rig;
     ew__site site;
     void *scratch;
+    const ew__wire *other; /* whose memory `shared` is, once a connection has asked for another wire's */
+    void *shared;
     ew__task *posts, **last_post;
     bool elsewhere; /* play another thread: `here` is false, posts wait for the next turn */
     bool frozen;    /* its timers do not run */
@@ -111,9 +113,12 @@ struct rig_call {
 typedef struct rig_options {
     rig_split split;
     uint64_t seed;
-    ew_limits limits; /* zero members: defaults */
-    size_t pipe_room; /* what two sockets hold between them; 0: 256 KiB */
-    bool handshake;   /* a WebSocket's opening handshake is still to come */
+    ew_limits limits;                   /* zero members: defaults */
+    size_t pipe_room;                   /* what two sockets hold between them; 0: 256 KiB */
+    bool handshake;                     /* a WebSocket's opening handshake is still to come */
+    const ew__wire *serve;              /* what the server's end speaks, if that has another name there */
+    const struct ew__http_guest *guest; /* ... and whose requests these are */
+    bool stdio;                         /* the other end of every connection is one process */
 } rig_options;
 
 struct rig {
@@ -126,9 +131,10 @@ struct rig {
     void (*on_connect)(rig *r);     /* a connection was made; may be NULL */
     void (*on_ready)(rig_end *end); /* the wire says that it can take a call (or was taken on); may be NULL */
     const char *(*greet)(rig_end *end, const ew__self *who); /* ew__conn_ops.greet; may be NULL */
-    bool handshake;
-    bool objects; /* inputs that are no objects are wrapped in one, and echoes of them unwrapped */
-    bool strict;  /* nothing was made to fail: scenarios check what came out, too */
+    bool handshake, stdio;
+    const ew__wire *serve; /* the server's end; wire is the client's */
+    bool objects;          /* inputs that are no objects are wrapped in one, and echoes of them unwrapped */
+    bool strict;           /* nothing was made to fail: scenarios check what came out, too */
     rig_side side[2];
     rig_pair *pairs;
     rig_call *calls, **last_call;

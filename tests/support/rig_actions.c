@@ -35,8 +35,11 @@ static void fail_with(ew_call *call, void *arg) {
     (void)arg;
     opened(call);
     ew_str input = ew_call_input(call);
+    char text[200];
+    size_t n = 0;
+    bool told = ew_json_string(ew_json_get(input, "/message"), text, sizeof text, &n) == EW_OK;
     ew_fault fault = {.status = EW_STATUS_UNKNOWN,
-                      .message = ew_json_get_str(input, "/message", EW_STR("it failed")),
+                      .message = told ? ew__str(text, n) : EW_STR("it failed"),
                       .details = ew_json_get(input, "/details"),
                       .retry_after_ms = (uint64_t)ew_json_get_int(input, "/retry_after_ms", 0)};
     (void)ew_status_from_name(ew_json_get_str(input, "/status", EW_STR("UNKNOWN")), &fault.status);

@@ -2,8 +2,10 @@
  * tests/transcripts/test_transcripts.c: replays the files of this folder. README.md describes them.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "store/blobs.h"
 #include "support/rig.h"
 #include "support/ws_peer.h"
+#include "transcripts/back.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -47,6 +49,7 @@ typedef struct player {
     bool fragment;       /* ... and the last one that was said goes on */
     bool stdio;          /* the wire's end is a process at the other end of pipes */
     char telemetry[200]; /* the server that a manager tells its runtimes of */
+    ew__blobs *blobs;    /* what a server may ask its runtime for */
     char ids[10][64];    /* what {1} to {9} stand for; empty: not yet seen */
 } player;
 
@@ -244,7 +247,6 @@ static bool matches(player *p, const char *pattern, size_t n_pattern, const char
 /* ---- acting ---- */
 
 static char told_telemetry[200];
-
 static void on_telemetry(ew__site *site, ew_str url) {
     (void)site;
     (void)snprintf(told_telemetry, sizeof told_telemetry, "%.*s", (int)url.len, url.ptr);
@@ -271,6 +273,7 @@ static void start(player *p) {
         told_telemetry[0] = '\0';
         p->r.side[RIG_SERVER].site.told_telemetry = on_telemetry;
         p->r.side[RIG_CLIENT].site.telemetry = ew_str_from(p->telemetry);
+        p->r.side[RIG_CLIENT].site.blobs = p->blobs;
         p->on = 1;
     }
     p->pair = p->pairs[p->on] = rig_connect_raw(&p->r, p->raw);
@@ -337,13 +340,13 @@ static void bytes_line(player *p, const char *line) {
 }
 
 static void open_line(player *p, const char *line, bool stream, bool input_stream) {
-    static char key[200];
-    static char input[1000];
+    static char keys[10][200], inputs[10][1000]; /* a call may leave later */
     size_t n = strcspn(line, " ");
-    (void)snprintf(key, sizeof key, "%.*s", (int)n, line);
-    (void)snprintf(input, sizeof input, "%s", line[n] ? line + n + 1 : "");
-    start(p);
     assert_true(p->n_calls < sizeof p->calls / sizeof *p->calls);
+    char *key = keys[p->n_calls], *input = inputs[p->n_calls];
+    (void)snprintf(key, sizeof keys[0], "%.*s", (int)n, line);
+    (void)snprintf(input, sizeof inputs[0], "%s", line[n] ? line + n + 1 : "");
+    start(p);
     p->call = &p->calls[p->n_calls++];
     p->call->rc = rig_open(p->pair, &(rig_request){.key = key,
                                                    .input = ew_str_from(input),
@@ -391,6 +394,8 @@ static void event_line(player *p, const char *line) {
         (void)snprintf(got, sizeof got, "opened %u", p->r.n_opened);
     else if (strncmp(line, "telemetry", 9) == 0)
         (void)snprintf(got, sizeof got, "telemetry %s", told_telemetry);
+    else if (strncmp(line, "back", 4) == 0)
+        (void)snprintf(got, sizeof got, "%.299s", last_back.told);
     else
         (void)snprintf(got, sizeof got, "cancelled %u", p->r.n_cancelled);
     if (strcmp(got, line) != 0)
@@ -423,16 +428,18 @@ static bool is(const char *line, const char *word, const char **rest) {
 static bool setting_line(player *p, const char *line) {
     const char *rest = NULL;
     if (is(line, "wire", &rest)) {
-        p->wire = ew__wire_by_name(ew_str_from(rest));
+        p->wire = wire_named(rest, &p->options);
         p->frames = strcmp(rest, "reflection") == 0;
         p->lengths = strcmp(rest, "rrq") == 0;
-        p->lines = strcmp(rest, "http") != 0 && !p->frames && !p->lengths;
+        p->lines = !strstr(rest, "http") && !p->frames && !p->lengths;
     } else if (is(line, "role", &rest)) {
         p->raw = strcmp(rest, "serve") == 0 ? RIG_CLIENT : RIG_SERVER;
     } else if (is(line, "stdio", &rest)) {
         p->stdio = true;
     } else if (is(line, "limit", &rest)) {
         limit_line(p, rest);
+    } else if (is(line, "blobs", &rest)) {
+        assert_int_equal(ew__blobs_memory(ew_env_default(), 100000, &p->blobs), EW_OK);
     } else if (is(line, "telemetry", &rest)) {
         (void)snprintf(p->telemetry, sizeof p->telemetry, "%s", rest);
     } else if (is(line, "let", &rest) && rest[0] >= 'A' && rest[0] <= 'Z' && rest[1] == ' ') {
@@ -503,7 +510,7 @@ static void other_line(player *p, const char *line) {
         p->wire->drain(p->pair->end[1 - p->raw].peer);
     else if (is(line, "wait", &rest) && ew__u64_parse(ew_str_from(rest), &ms))
         rig_advance(&p->r, ms);
-    else if (!request_line(p, line) && !switch_line(p, line))
+    else if (!request_line(p, line) && !switch_line(p, line) && !back_line(&p->r, line))
         fail_msg("%s:%u: not understood", p->file, p->line);
 }
 
@@ -528,13 +535,12 @@ static void play(const char *path, const char *file, rig_split split, uint64_t s
     if (p->say.len)
         say_it(p);
     compare(p);
-    for (size_t i = 1; i < sizeof p->pairs / sizeof *p->pairs; i++) {
-        if (!p->pairs[i])
-            continue;
-        p->pair = p->pairs[i];
-        compare(p); /* nothing came on the others meanwhile */
-    }
+    for (size_t i = 1; i < sizeof p->pairs / sizeof *p->pairs; i++)
+        if ((p->pair = p->pairs[i]) != NULL)
+            compare(p); /* nothing came on the others meanwhile */
     rig_finish(&p->r);
+    if (p->blobs)
+        p->blobs->free(p->blobs);
     free(p);
 }
 
@@ -586,6 +592,7 @@ int main(int argc, char **argv) {
     const char *only = argc > 1 ? argv[1] : "";
     add_folder(&l, "", only);
     add_folder(&l, "rrq/", only);
+    add_folder(&l, "stepflow/", only);
     if (l.n == 0)
         return 1;
     qsort(l.tests, l.n, sizeof *l.tests, by_name);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/http/codec.h"
+#include "wire/http_guest.h"
 #include <time.h>
 
 /* ---- heads ---- */
@@ -127,6 +128,11 @@ static uint8_t *put_hex(uint8_t *p, size_t number) {
     return p;
 }
 
+size_t ew__http_chunk_head(size_t length, char out[EW__HTTP_CHUNK_HEAD]) {
+    uint8_t *start = (uint8_t *)out;
+    return (size_t)(LIT(put_hex(start, length), "\r\n") - start);
+}
+
 void ew__http_write_block(ew__out *out, bool chunked, ew_str prefix, ew_str json, ew_str suffix) {
     size_t length = prefix.len + json.len + suffix.len + 2;
     size_t whole = length + 22;
@@ -144,9 +150,9 @@ void ew__http_write_block(ew__out *out, bool chunked, ew_str prefix, ew_str json
         ew__out_commit(out, (size_t)(p - start));
         return;
     }
-    uint8_t size[20];
+    char size[EW__HTTP_CHUNK_HEAD];
     if (chunked)
-        ew__out_add(out, size, (size_t)(LIT(put_hex(size, length), "\r\n") - size));
+        ew__out_add(out, size, ew__http_chunk_head(length, size));
     ew__out_str(out, prefix);
     ew__out_str(out, json);
     ew__out_str(out, suffix);
@@ -218,21 +224,25 @@ bool ew__http_origin_ok(const ew__site *site, ew_str origin) {
 }
 
 bool ew__http_is_json(ew_str content_type) {
-    const char *semicolon = content_type.len ? memchr(content_type.ptr, ';', content_type.len) : NULL;
-    size_t n = semicolon ? (size_t)(semicolon - content_type.ptr) : content_type.len;
-    return ew__str_is_nocase(ew__str_trim(ew__str(content_type.ptr, n)), EW_STR("application/json"));
+    return ew__str_is_nocase(ew__http_media_type(content_type), EW_STR("application/json"));
 }
 
-bool ew__http_accepts_stream(ew_str accept) {
+static uint8_t accepts_type(ew_str type) {
+    if (ew__str_is_nocase(type, EW_STR("application/json")))
+        return EW__ACCEPTS_JSON;
+    if (ew__str_is_nocase(type, EW_STR("text/event-stream")))
+        return EW__ACCEPTS_STREAM;
+    return ew__str_is(type, EW_STR("*/*")) ? EW__ACCEPTS_ANY : 0;
+}
+
+uint8_t ew__http_accepts(ew_str accept) {
+    uint8_t all = 0;
     while (accept.len > 0) {
         const char *comma = memchr(accept.ptr, ',', accept.len);
         size_t n = comma ? (size_t)(comma - accept.ptr) : accept.len;
-        const char *semicolon = memchr(accept.ptr, ';', n);
-        size_t type = semicolon ? (size_t)(semicolon - accept.ptr) : n;
-        if (ew__str_is_nocase(ew__str_trim(ew__str(accept.ptr, type)), EW_STR("text/event-stream")))
-            return true;
+        all |= accepts_type(ew__http_media_type(ew__str(accept.ptr, n)));
         size_t step = comma ? n + 1 : n;
         accept = ew__str(accept.ptr + step, accept.len - step);
     }
-    return false;
+    return all;
 }

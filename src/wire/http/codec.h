@@ -41,6 +41,9 @@ ew_status ew__http_status_of(int code);
  */
 void ew__http_write_block(ew__out *out, bool chunked, ew_str prefix, ew_str json, ew_str suffix);
 #define EW__HTTP_LAST_CHUNK EW_STR("0\r\n\r\n")
+/* What stands before a chunk of that length; returns how long it is. The chunk ends with CRLF. */
+#define EW__HTTP_CHUNK_HEAD 20
+size_t ew__http_chunk_head(size_t length, char out[EW__HTTP_CHUNK_HEAD]);
 
 /* ---- reading requests (serving) ---- */
 
@@ -54,12 +57,12 @@ const char *ew__http_read_envelope(ew_str body, ew_str *ret_input);
 bool ew__http_host_ok(const ew__site *site, ew_str host, bool port_required);
 bool ew__http_origin_ok(const ew__site *site, ew_str origin);
 bool ew__http_is_json(ew_str content_type);
-/* Whether an Accept field asks for an event stream. */
-bool ew__http_accepts_stream(ew_str accept);
+/* What an Accept field names: EW__ACCEPTS_... (wire/http_guest.h). */
+uint8_t ew__http_accepts(ew_str accept);
 
 /* ---- writing requests, reading answers (calling) ---- */
 
-void ew__http_write_request(ew__out *out, const ew__site *site, const ew_call *call, uint64_t now);
+void ew__http_write_request(ew__out *out, const ew__site *site, ew_call *call, uint64_t now);
 
 /* What an answer or a block of a stream means. Slices point into the text. */
 typedef enum ew__http_meaning {

@@ -48,7 +48,7 @@ static void write_common_fields(ew__out *out, const ew__site *site, const ew_cal
     }
 }
 
-void ew__http_write_request(ew__out *out, const ew__site *site, const ew_call *call, uint64_t now) {
+void ew__http_write_request(ew__out *out, const ew__site *site, ew_call *call, uint64_t now) {
     if (call->kind == EW__CALL_LIST) {
         ew__out_str(out, EW_STR("GET "));
         ew__out_str(out, site->path);
@@ -67,7 +67,7 @@ void ew__http_write_request(ew__out *out, const ew__site *site, const ew_call *c
     ew__out_str(out, EW_STR("\r\nContent-Length: "));
     write_number(out, call->input.len + 9);
     ew__out_str(out, EW_STR("\r\n\r\n{\"data\":"));
-    ew__out_str(out, call->input);
+    ew__call_write(call, out, call->input);
     ew__out_str(out, EW_STR("}"));
 }
 

@@ -5,25 +5,18 @@
 #ifndef EW_WIRE_HTTP_HTTP_H
 #define EW_WIRE_HTTP_HTTP_H
 
-#include "frame/http1.h"
-#include "wire/wire.h"
+#include "wire/http_ask.h"
 
 extern const ew__wire ew__wire_http;
 
 /* Per home: what all connections of this wire share. */
 typedef struct ew__http_scratch {
-    ew__http1_scratch fields;
-    ew__http1_limits limits; /* the home's, in the reader's words */
-    uint64_t date_until;     /* monotonic ns: when `date` is out of date */
-    char date[29];           /* "Sun, 15 Nov 2026 21:03:11 GMT" */
+    ew__http_reading reading;
+    uint64_t date_until; /* monotonic ns: when `date` is out of date */
+    char date[29];       /* "Sun, 15 Nov 2026 21:03:11 GMT" */
 } ew__http_scratch;
 
-#define EW__HTTP_READER_BYTES 384 /* room for a frame/http1 reader; checked when a peer is made */
-
 /* The struct behind ew__peer is an ew__http_server (serve.h) or an ew__http_client (client.h), told apart by role. */
-/* Makes a reader for a peer, on the scratch of its home. EW_ELIMIT: it would not fit. */
-ew_err ew__http_reader_init(ew__conn *conn, void *reader, bool request);
-
 ew_err ew__http_server_init(ew__peer *peer);
 void ew__http_server_input(ew__peer *peer, const uint8_t *bytes, size_t n);
 uint8_t *ew__http_server_reserve(ew__peer *peer, size_t *ret_size);

@@ -3,7 +3,9 @@
  * that run nothing.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/when.h"
 #include "wire/http/serve.h"
+#include "wire/instance.h"
 
 #define NONE ((ew_str){NULL, 0})
 #define TEXT EW_STR("text/plain; charset=utf-8")
@@ -12,7 +14,7 @@ static const struct {
     ew_str path;
     ew__http_page_id page;
 } pages[] = {
-    {{"/healthz", 8}, EW__PAGE_HEALTH},  {{"/health", 7}, EW__PAGE_HEALTH},        {{"/readyz", 7}, EW__PAGE_READY},
+    {{"/healthz", 8}, EW__PAGE_HEALTH},  {{"/health", 7}, EW__PAGE_INSTANCE},      {{"/readyz", 7}, EW__PAGE_READY},
     {{"/metrics", 8}, EW__PAGE_METRICS}, {{"/api/actions", 12}, EW__PAGE_ACTIONS},
 };
 
@@ -42,11 +44,38 @@ static void respond_metrics(ew__http_server *server) {
     ew__buf_done(&out);
 }
 
+/* As Stepflow's runtimes and load balancers read it. */
+static void respond_instance(ew__http_server *server) {
+    ew__conn *conn = server->peer.conn;
+    const ew__instance *instance = conn->site->instance;
+    bool draining = conn->site->draining;
+    char now[EW__WHEN_LEN];
+    ew__buf out;
+    if (!instance) {
+        ew__http_respond(server, draining ? 503 : 200, TEXT, NONE, draining ? EW_STR("draining\n") : EW_STR("ok\n"),
+                         NULL);
+        return;
+    }
+    ew__when_write(conn->home->env->wall_ms(conn->home->env->ud), now);
+    ew__buf_init(&out, conn->home->env, SIZE_MAX / 2);
+    (void)ew__json_format(&out, "{\"status\":%Q,\"instanceId\":%q,\"timestamp\":%q,\"service\":%q}",
+                          draining ? "draining" : "healthy", ew__str(instance->id, sizeof instance->id),
+                          ew__str(now, sizeof now), instance->service);
+    if (out.err == EW_OK)
+        ew__http_respond(server, draining ? 503 : 200, EW_STR("application/json"), NONE, ew__buf_view(&out), NULL);
+    else
+        ew__http_respond_error(server, 503, NONE, "out of memory");
+    ew__buf_done(&out);
+}
+
 void ew__http_respond_page(ew__http_server *server, ew__http_page_id page) {
     const ew__site *site = server->peer.conn->site;
     switch (page) {
     case EW__PAGE_HEALTH:
         ew__http_respond(server, 200, TEXT, NONE, EW_STR("ok\n"), NULL);
+        break;
+    case EW__PAGE_INSTANCE:
+        respond_instance(server);
         break;
     case EW__PAGE_READY:
         if (site->draining)

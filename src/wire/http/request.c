@@ -30,6 +30,8 @@ typedef struct field {
 typedef struct fields {
     field host, origin, fetch_site, type, encoding, timeout, traceparent, tracestate;
     bool accepts_stream;
+    bool has_accept;
+    uint8_t accepts; /* EW__ACCEPTS_... */
     bool raw;
     bool websocket; /* by the fields of its handshake, good or bad */
 } fields;
@@ -48,6 +50,13 @@ static bool names_websocket(ew_str list) {
     return false;
 }
 
+static void read_accept(fields *all, ew_str value) {
+    uint8_t named = ew__http_accepts(value);
+    all->has_accept = true;
+    all->accepts |= named;
+    all->accepts_stream = all->accepts_stream || (named & EW__ACCEPTS_STREAM) != 0;
+}
+
 static void read_field(fields *all, ew_str name, ew_str value) {
 #define IS(text) ew__str_is_nocase(name, EW_STR(text))
     switch (name.len) {
@@ -59,7 +68,7 @@ static void read_field(fields *all, ew_str name, ew_str value) {
         if (IS("origin"))
             note(&all->origin, value);
         else if (IS("accept"))
-            all->accepts_stream = all->accepts_stream || ew__http_accepts_stream(value);
+            read_accept(all, value);
         break;
     case 7:
         if (IS("upgrade"))
@@ -227,19 +236,46 @@ static const char *read_target(const ew__http_head *head, char *memory, ew_str *
                                                                        : "the request target is not a valid path";
 }
 
+/* A request for another wire, whose guest we have. */
+static void on_guest(ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path) {
+    ew__http_invite(server, head, path, all->has_accept ? all->accepts : EW__ACCEPTS_ANY);
+    if (!server->call)
+        return;
+    if (head->method == EW__HTTP_POST)
+        read_content(server, head, all);
+    if (all->traceparent.count == 1)
+        read_trace(server->call, all);
+    read_deadline(server, &all->timeout);
+}
+
+static bool is_health(uint8_t page) {
+    return page == EW__PAGE_HEALTH || page == EW__PAGE_INSTANCE || page == EW__PAGE_READY;
+}
+
 static void read_wish(ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path,
                       ew_str query) {
-    bool only_upgrade = server->peer.conn->site->only_upgrade;
+    const ew__site *site = server->peer.conn->site;
+    bool only_upgrade = site->only_upgrade;
     if (all->websocket && ew__http_can_upgrade(server)) {
         ew__http_judge_upgrade(server, head);
         return;
     }
-    if (head->method == EW__HTTP_POST && !only_upgrade)
+    if (site->guest && site->guest->takes(site, head->method, path)) {
+        on_guest(server, head, all, path);
+        return;
+    }
+    if (head->method == EW__HTTP_POST && !only_upgrade && !site->only_guest)
         on_post(server, head, all, path, query);
     else
         server->page = (uint8_t)ew__http_page(head->method, path);
-    if (only_upgrade && server->page != EW__PAGE_HEALTH && server->page != EW__PAGE_READY)
+    if (only_upgrade && !is_health(server->page))
         ew__http_require_upgrade(server);
+    if (!site->only_guest || is_health(server->page) || server->page == EW__PAGE_METRICS)
+        return;
+    if (site->guest->takes(site, EW__HTTP_POST, path))
+        ew__http_reject(server, 405, "this method runs nothing here: use POST", "Allow: POST\r\n");
+    else
+        reject(server, 404, "nothing is here");
 }
 
 void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
@@ -252,6 +288,7 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     server->reject_fields = NULL;
     server->websocket = false;
     server->page = EW__PAGE_NONE;
+    server->exchange.guest = NULL;
     char stack[1024];
     char *memory = head->target.len <= sizeof stack ? stack : ew__alloc(conn->home->env, head->target.len);
     ew_str path, query;

@@ -7,7 +7,6 @@
 
 #define JSON EW_STR("application/json")
 #define NONE ((ew_str){NULL, 0})
-#define LARGE ((size_t)16 * 1024) /* results from here on are sent from where they lie */
 
 const char *ew__http_date_now(ew__conn *conn) {
     ew__http_scratch *scratch = conn->scratch;
@@ -20,7 +19,7 @@ const char *ew__http_date_now(ew__conn *conn) {
     return scratch->date;
 }
 
-static void send_out(ew__http_server *server) {
+void ew__http_send_out(ew__http_server *server) {
     ew__conn *conn = server->peer.conn;
     if (conn->out.err)
         conn->ops->abort(conn);
@@ -28,7 +27,7 @@ static void send_out(ew__http_server *server) {
         conn->ops->send(conn);
 }
 
-static ew__http_answer answer_to(ew__http_server *server, int status, const ew__trace *trace) {
+ew__http_answer ew__http_answer_to(ew__http_server *server, int status, const ew__trace *trace) {
     if (server->peer.conn->site->draining)
         server->keep_alive = false;
     return (ew__http_answer){.status = status,
@@ -40,7 +39,7 @@ static ew__http_answer answer_to(ew__http_server *server, int status, const ew__
 void ew__http_respond(ew__http_server *server, int status, ew_str type, ew_str extra, ew_str body,
                       const ew__trace *trace) {
     ew__conn *conn = server->peer.conn;
-    ew__http_answer answer = answer_to(server, status, trace);
+    ew__http_answer answer = ew__http_answer_to(server, status, trace);
     answer.type = type;
     answer.extra = extra;
     answer.length = body.len;
@@ -48,7 +47,7 @@ void ew__http_respond(ew__http_server *server, int status, ew_str type, ew_str e
     ew__http_write_head(&conn->out, &answer, ew__http_date_now(conn));
     if (!server->is_head && status != 204)
         ew__out_str(&conn->out, body);
-    send_out(server);
+    ew__http_send_out(server);
     ew__http_exchange_done(server);
 }
 
@@ -77,26 +76,16 @@ void ew__http_respond_error(ew__http_server *server, int status, ew_str extra, c
 
 /* ---- results ---- */
 
-static void release_call(void *call) { ew_call_unref(call); }
-
-/* A large payload in the call's own memory is sent from there; the call stays until it has left. */
-static void write_payload(ew__out *out, ew_call *call, ew_str json) {
-    if (json.len >= LARGE && ew__call_owns(call, json))
-        ew__out_ref(out, json.ptr, json.len, release_call, ew_call_ref(call));
-    else
-        ew__out_str(out, json);
-}
-
 static void respond_result(ew__http_server *server, ew_call *call, ew_str result) {
     ew__conn *conn = server->peer.conn;
-    ew__http_answer answer = answer_to(server, 200, &call->trace);
+    ew__http_answer answer = ew__http_answer_to(server, 200, &call->trace);
     answer.type = JSON;
     answer.length = result.len + 11;
     ew__http_write_head(&conn->out, &answer, ew__http_date_now(conn));
     ew__out_str(&conn->out, EW_STR("{\"result\":"));
-    write_payload(&conn->out, call, result);
+    ew__call_write(call, &conn->out, result);
     ew__out_add(&conn->out, "}", 1);
-    send_out(server);
+    ew__http_send_out(server);
 }
 
 static void respond_failure(ew__http_server *server, ew_call *call, const ew_fault *fault) {
@@ -115,30 +104,18 @@ static void respond_failure(ew__http_server *server, ew_call *call, const ew_fau
 
 /* ---- streams ---- */
 
-static void open_stream(ew__http_server *server, ew_call *call) {
+void ew__http_open_stream(ew__http_server *server, const ew__trace *trace, ew_str fields) {
     ew__conn *conn = server->peer.conn;
     server->stream_open = true;
     if (server->minor == 0)
         server->keep_alive = false; /* the end of the body is the end of the connection */
-    ew__http_answer answer = answer_to(server, 200, &call->trace);
+    ew__http_answer answer = ew__http_answer_to(server, 200, trace);
     answer.type = EW_STR("text/event-stream");
-    answer.extra = EW_STR("Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n");
+    answer.extra = fields;
     answer.chunked = server->minor > 0;
     answer.until_close = server->minor == 0;
     ew__http_write_head(&conn->out, &answer, ew__http_date_now(conn));
-    send_out(server);
-}
-
-static bool is_ascii(ew_str text) {
-    uint64_t seen = 0, word;
-    size_t i = 0;
-    for (; i + 8 <= text.len; i += 8) {
-        memcpy(&word, text.ptr + i, 8);
-        seen |= word;
-    }
-    for (; i < text.len; i++)
-        seen |= (uint8_t)text.ptr[i];
-    return (seen & 0x8080808080808080u) == 0;
+    ew__http_send_out(server);
 }
 
 /*
@@ -146,36 +123,14 @@ static bool is_ascii(ew_str text) {
  * it can do better: Genkit's JavaScript client decodes each read by itself and so spoils a character that two reads
  * share. The values are the same.
  */
-static ew_err write_rewritten(ew__http_server *server, ew_str prefix, ew_str json, ew_str suffix, bool escape) {
-    const ew_env *env = server->peer.conn->home->env;
-    ew__buf one_line, ascii;
-    ew__buf_init(&one_line, env, SIZE_MAX / 2);
-    ew__buf_init(&ascii, env, SIZE_MAX / 2);
-    ew_err err = EW_OK;
-    if (ew__json_has_newline(json)) {
-        err = ew__json_minify(&one_line, json);
-        json = ew__buf_view(&one_line);
-    }
-    if (err == EW_OK && escape) {
-        err = ew__json_write_ascii(&ascii, json);
-        json = ew__buf_view(&ascii);
-    }
-    if (err == EW_OK)
-        ew__http_write_block(&server->peer.conn->out, server->minor > 0, prefix, json, suffix);
-    ew__buf_done(&ascii);
-    ew__buf_done(&one_line);
-    return err;
-}
-
 static ew_err write_block(ew__http_server *server, ew_str prefix, ew_str json, ew_str suffix) {
-    ew__out *out = &server->peer.conn->out;
-    bool escape = !server->raw && !is_ascii(json);
-    ew_err err = EW_OK;
-    if (EW__UNLIKELY(escape || ew__json_has_newline(json)))
-        err = write_rewritten(server, prefix, json, suffix, escape);
-    else
-        ew__http_write_block(out, server->minor > 0, prefix, json, suffix);
-    return err == EW_OK ? out->err : err;
+    ew__conn *conn = server->peer.conn;
+    ew__buf line;
+    ew_err err = ew__json_line(conn->home->env, json, !server->raw, &line, &json);
+    if (EW__LIKELY(err == EW_OK))
+        ew__http_write_block(&conn->out, server->minor > 0, prefix, json, suffix);
+    ew__buf_done(&line);
+    return err == EW_OK ? conn->out.err : err;
 }
 
 static ew_err on_chunk(ew_call *call, ew_str json) {
@@ -219,7 +174,7 @@ static void end_stream(ew__http_server *server, const ew__end *end) {
     }
     if (server->minor > 0)
         ew__out_str(&conn->out, EW__HTTP_LAST_CHUNK);
-    send_out(server);
+    ew__http_send_out(server);
 }
 
 /* ---- the caller's end ---- */
@@ -227,7 +182,7 @@ static void end_stream(ew__http_server *server, const ew__end *end) {
 static void on_accepted(ew_call *call) {
     ew__http_server *server = call->caller_ud;
     if (server->stream)
-        open_stream(server, call);
+        ew__http_open_stream(server, &call->trace, EW__HTTP_UNBUFFERED);
 }
 
 static void on_end(ew_call *call, const ew__end *end) {

@@ -52,6 +52,7 @@ static void on_timer(ew__timer *timer, uint64_t now) {
 /* ---- the end of an exchange ---- */
 
 static void drop_request(ew__http_server *server) {
+    ew__http_leave_guest(server);
     if (server->call)
         ew__call_release(server->call);
     server->call = NULL;
@@ -200,6 +201,11 @@ static void open_call(ew__http_server *server) {
         ew__http_respond_error(server, 503, NONE, "out of memory");
         return;
     }
+    if (server->exchange.guest) {
+        server->phase = EW__HTTP_RUNNING;
+        ew__http_ask_guest(server, body);
+        return;
+    }
     const char *problem = ew__http_read_envelope(body, &server->call->input);
     if (problem) {
         ew__http_respond_error(server, 400, NONE, problem);
@@ -315,7 +321,8 @@ static void pump(ew__http_server *server) {
 
 ew_err ew__http_server_init(ew__peer *peer) {
     ew__http_server *server = (ew__http_server *)(void *)peer;
-    ew_err err = ew__http_reader_init(peer->conn, server->reader, true);
+    ew__http_scratch *scratch = peer->conn->scratch;
+    ew_err err = ew__http_reader_init(peer->conn, &scratch->reading, server->reader, true);
     if (err != EW_OK)
         return err;
     server->phase = EW__HTTP_READING;

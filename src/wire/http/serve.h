@@ -1,6 +1,7 @@
 /*
  * wire/http/serve.h: the serving side of one HTTP connection, shared by serve.c (bytes and phases), request.c (what a
- * head asks for), upgrade.c (WebSockets) and respond.c (answers). One exchange at a time: a request that comes behind
+ * head asks for), upgrade.c (WebSockets), guest.c (requests of other
+ * wires) and respond.c (answers). One exchange at a time: a request that comes behind
  * a running one waits.
  */
 #ifndef EW_WIRE_HTTP_SERVE_H
@@ -8,6 +9,7 @@
 
 #include "wire/http/codec.h"
 #include "wire/http/http.h"
+#include "wire/http_guest.h"
 
 typedef enum ew__http_phase {
     EW__HTTP_READING, /* between requests, or in a head or body */
@@ -42,6 +44,8 @@ typedef struct ew__http_server {
     uint64_t body_left;        /* with body_known */
     ew_str whole;              /* a body that did: in the call's arena */
     ew__buf ahead;             /* bytes read while a call runs */
+    ew__exchange exchange;     /* when the request is a guest's */
+    bool guest_asked;          /* the guest has got it */
     _Alignas(16) uint8_t reader[EW__HTTP_READER_BYTES];
 } ew__http_server;
 
@@ -66,6 +70,13 @@ void ew__http_answer_upgrade(ew__http_server *server, const ew__http_head *head)
 /* The bytes behind it are the next wire's; the connection is too. */
 void ew__http_hand_over(ew__http_server *server, const uint8_t *rest, size_t n);
 
+/* guest.c: requests of site->guest. A head that is one: prepares the exchange. */
+void ew__http_invite(ew__http_server *server, const ew__http_head *head, ew_str path, uint8_t accepts);
+/* The request is complete. */
+void ew__http_ask_guest(ew__http_server *server, ew_str body);
+/* The exchange is over. */
+void ew__http_leave_guest(ew__http_server *server);
+
 /* request.c: the answer will be this error; the first reason counts. fields: header lines for it, or NULL. */
 void ew__http_reject(ew__http_server *server, int status, const char *text, const char *fields);
 
@@ -79,6 +90,7 @@ void ew__http_exchange_done(ew__http_server *server);
 typedef enum ew__http_page_id {
     EW__PAGE_NONE,
     EW__PAGE_HEALTH,
+    EW__PAGE_INSTANCE, /* health, and who it is that is well */
     EW__PAGE_READY,
     EW__PAGE_METRICS,
     EW__PAGE_ACTIONS,
@@ -96,6 +108,11 @@ void ew__http_respond_fault(ew__http_server *server, int status, ew_str extra, c
 /* An error that no action chose: message for people; extra header lines or empty. */
 void ew__http_respond_error(ew__http_server *server, int status, ew_str extra, const char *message);
 const char *ew__http_date_now(ew__conn *conn);
+#define EW__HTTP_UNBUFFERED EW_STR("Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n")
+/* The head of a stream of events; trace may be NULL, fields are further header lines. */
+void ew__http_open_stream(ew__http_server *server, const ew__trace *trace, ew_str fields);
+void ew__http_send_out(ew__http_server *server);
+ew__http_answer ew__http_answer_to(ew__http_server *server, int status, const ew__trace *trace);
 extern const ew__caller_ops ew__http_caller;
 
 #endif

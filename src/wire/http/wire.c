@@ -15,17 +15,6 @@ static int sniff(const uint8_t *bytes, size_t n) {
     return i >= 3 && i < n && bytes[i] == ' ' ? 1 : -1;
 }
 
-ew_err ew__http_reader_init(ew__conn *conn, void *reader, bool request) {
-    ew__http_scratch *scratch = conn->scratch;
-    const ew_limits *limits = conn->home->limits;
-    if (ew__http1_size() > EW__HTTP_READER_BYTES)
-        return EW_ELIMIT;
-    scratch->limits = (ew__http1_limits){(uint32_t)limits->head_bytes, (uint32_t)limits->head_fields,
-                                         (uint32_t)limits->target_bytes, (uint32_t)limits->chunk_extension_bytes};
-    ew__http1_init(reader, conn->home->env, &scratch->limits, request, &scratch->fields);
-    return EW_OK;
-}
-
 static ew_err init(ew__peer *peer) {
     return peer->role == EW__SERVE ? ew__http_server_init(peer) : ew__http_client_init(peer);
 }

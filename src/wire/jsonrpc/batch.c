@@ -33,7 +33,7 @@ static void send_answers(ew__jr_peer *peer, const ew__jr_batch *batch) {
 void ew__jr_batch_unref(ew__jr_peer *peer, ew__jr_batch *batch) {
     if (--batch->refs > 0)
         return;
-    if (!peer->closed)
+    if (!peer->reader.closed)
         send_answers(peer, batch);
     const ew_env *env = batch->env;
     ew__buf_done(&batch->answers);
@@ -81,14 +81,14 @@ void ew__jr_serve_batch(ew__jr_peer *peer, ew_str array) {
     }
     ew__jr_batch *batch = ew__zalloc(env, sizeof *batch);
     if (!batch) {
-        ew__jr_abort(peer); /* nobody could be told about so many calls */
+        ew__rpc_reader_abort(&peer->reader); /* nobody could be told about so many calls */
         return;
     }
     batch->refs = 1;
     batch->env = env;
     ew__buf_init(&batch->answers, env, SIZE_MAX / 2);
     it = (ew_json_iter){.offset_ = 0};
-    while (!peer->closed && ew_json_next(array, &it))
+    while (!peer->reader.closed && ew_json_next(array, &it))
         if (ew__json_parse(&doc, it.value) == EW_OK)
             ew__jr_take(peer, &doc, batch);
     ew__jr_batch_unref(peer, batch);

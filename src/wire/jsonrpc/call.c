@@ -32,14 +32,6 @@ static ew_call *detach(ew__jr_call *entry) {
     return call;
 }
 
-/* A call ended: the next may come. */
-static void tell_ready(ew__jr_peer *peer) {
-    ew__conn *conn = peer->peer.conn;
-    ew__jr_check_drained(peer);
-    if (!peer->closed && conn->ops->ready)
-        conn->ops->ready(conn);
-}
-
 static void fail_as(ew__jr_call *entry, ew_origin origin, ew_status status, ew_str message) {
     ew_call *call = detach(entry);
     ew__call_fail_as(call, origin, status, message);
@@ -49,7 +41,7 @@ static void fail_as(ew__jr_call *entry, ew_origin origin, ew_status status, ew_s
 void ew__jr_fail(ew__jr_call *entry, ew_origin origin, ew_status status, const char *message) {
     ew__jr_peer *peer = ew__jr_peer_of(entry);
     fail_as(entry, origin, status, ew_str_from(message));
-    tell_ready(peer);
+    ew__rpc_reader_call_ended(&peer->reader);
 }
 
 void ew__jr_fail_sent(ew__jr_peer *peer, ew_origin origin, ew_status status, ew_str message) {
@@ -62,7 +54,7 @@ static void done(ew__jr_call *entry, ew_str result) {
     ew_call *call = detach(entry);
     (void)ew__call_done_valid(call, result);
     ew_call_unref(call);
-    tell_ready(peer);
+    ew__rpc_reader_call_ended(&peer->reader);
 }
 
 static void fail_with(ew__jr_call *entry, ew_str error) {
@@ -77,7 +69,7 @@ static void fail_with(ew__jr_call *entry, ew_str error) {
     }
     (void)ew_call_fail_with(call, &fault);
     ew_call_unref(call);
-    tell_ready(peer);
+    ew__rpc_reader_call_ended(&peer->reader);
 }
 
 /* ---- what the call tells its callee: onto the wire ---- */
@@ -88,8 +80,9 @@ static ew_err on_input(ew_call *call, ew_str chunk) {
     ew__jr_call *entry = call->callee_ud;
     ew__jr_row *held = &entry->left.held;
     if (entry->phase != EW__JR_ASKING) {
-        ew_err err = ew__jr_peer_of(entry)->closed ? EW_FULL : ew__jr_send_chunk(entry, chunk);
-        return ew__jr_peer_of(entry)->closed ? EW_FULL : err; /* the end of the connection is the call's, and follows */
+        const bool *closed = &ew__jr_peer_of(entry)->reader.closed;
+        ew_err err = *closed ? EW_FULL : ew__jr_send_chunk(entry, chunk);
+        return *closed ? EW_FULL : err; /* the end of the connection is the call's, and follows */
     }
     if (held->bytes + chunk.len > call->home->limits->out_max_bytes)
         return EW_ELIMIT;
@@ -159,7 +152,7 @@ const char *ew__jr_refuses(const ew_request_options *options) {
 
 uint32_t ew__jr_capacity(const ew__peer *base) {
     const ew__jr_peer *peer = (const ew__jr_peer *)(const void *)base;
-    return peer->closed || peer->draining || peer->eof ? 0 : ew__rpc_capacity(&peer->calls);
+    return peer->reader.closed || peer->reader.draining || peer->reader.eof ? 0 : ew__rpc_capacity(&peer->calls);
 }
 
 /* Writes the request. EW_OK, EW_ENOMEM, EW_ELIMIT (too large). */

@@ -38,14 +38,7 @@ ew_err ew__jr_write_fault(ew__buf *buf, int64_t code, const ew_fault *fault) {
     (void)ew__json_format(buf, "{\"code\":%lld,\"message\":%q,\"data\":{\"status\":%Q",
                           (long long)(code ? code : ew__jr_code_of(fault->status)), message,
                           ew_status_name(fault->status));
-    if (fault->details.len) {
-        (void)ew__buf_cstr(buf, ",\"details\":");
-        (void)ew__buf_str(buf, fault->details);
-    }
-    if (fault->retryable || fault->retry_after_ms)
-        (void)ew__json_format(buf, ",\"retryable\":%b", fault->retryable);
-    if (fault->retry_after_ms)
-        (void)ew__json_format(buf, ",\"retry_after_ms\":%llu", (unsigned long long)fault->retry_after_ms);
+    (void)ew__rpc_write_fault_rest(buf, fault);
     return ew__buf_cstr(buf, "}}");
 }
 
@@ -53,14 +46,7 @@ void ew__jr_read_fault(ew_str error, char *text, size_t capacity, ew_fault *ret)
     ew__rpc_error e;
     ew__rpc_read_error(error, text, capacity, &e);
     *ret = (ew_fault){.status = ew__jr_status_of(e.code), .message = e.message, .details = e.data};
-    ew_str name = ew_json_get_str(e.data, "/status", ew__str(NULL, 0));
-    ew_status status = EW_STATUS_OK;
-    if (ew_status_from_name(name, &status) != EW_OK || status == EW_STATUS_OK)
-        return; /* data is the peer's own: all of it is the details */
-    ret->status = status;
-    ret->details = ew_json_member(e.data, EW_STR("details"));
-    ret->retryable = ew_json_get_bool(e.data, "/retryable", false);
-    (void)ew_json_uint64(ew_json_member(e.data, EW_STR("retry_after_ms")), &ret->retry_after_ms);
+    ew__rpc_read_fault_data(e.data, ret); /* else data is the peer's own: all of it is the details */
 }
 
 /* ---- methods ---- */

@@ -2,20 +2,20 @@
  * wire/jsonrpc/jsonrpc.h: the jsonrpc wire: its table, what a connection keeps, and what its files share. See README.md
  * beside it.
  *
- *   wire.c     bytes to messages and to whom they are for; the life of a connection
+ *   wire.c     messages and to whom they are for; the life of a connection
  *   send.c     messages to bytes
  *   serve.c    calls that came        batch.c  answers that leave together
  *   call.c     calls that leave       ask.c    what kind of peer this is
  *   stray.c    frames of calls that have not come yet, or have gone
  *
- * The calls themselves, how they are found and back pressure in both directions: wire/rpc_calls.h.
+ * The calls themselves, how they are found and back pressure in both directions: wire/rpc_calls.h; bytes to messages:
+ * wire/rpc_reader.h.
  */
 #ifndef EW_WIRE_JSONRPC_JSONRPC_H
 #define EW_WIRE_JSONRPC_JSONRPC_H
 
-#include "frame/line.h"
 #include "wire/jsonrpc/codec.h"
-#include "wire/rpc_calls.h"
+#include "wire/rpc_reader.h"
 
 extern const ew__wire ew__wire_jsonrpc;
 
@@ -66,26 +66,15 @@ enum { EW__JR_UNKNOWN, EW__JR_ASKED, EW__JR_EVERYWIRE, EW__JR_OTHER };
 /* Both roles are one struct: a connection is used both ways, whoever dialled. */
 struct ew__jr_peer {
     ew__peer peer;
-    ew__line line;
-    ew__buf in;          /* bytes that are no whole message yet, or wait because reading is paused */
+    ew__rpc_reader reader;
     ew__rpc_calls calls; /* of each that left we have a reference */
     ew__rpc_ids ids;
-    ew__timer patience; /* for the first message, for the rest of a message, after the other side's eof */
-    ew__timer resume;   /* reading goes on in the next turn */
-    ew__timer answer;   /* rpc.discover is not answered */
-    uint64_t progress_at;
+    ew__timer answer;               /* rpc.discover is not answered */
     struct ew__jr_strays *strays;   /* frames of no call; made when the first comes */
     char asked_id[EW__RPC_ID_ROOM]; /* of rpc.discover */
     uint8_t asked_id_len;
     uint8_t kind;    /* EW__JR_UNKNOWN ... */
     uint8_t framing; /* of what we write */
-    uint16_t n_bad;  /* unreadable messages */
-    bool heard;      /* a message has come */
-    bool reading;    /* messages are being taken: no second time from inside */
-    bool paused;     /* not before there is room */
-    bool eof;        /* the other side says no more */
-    bool draining;   /* finish with the last call */
-    bool closed;     /* nothing more is read or written */
 };
 
 static inline const ew_limits *ew__jr_limits(const ew__jr_peer *peer) { return peer->peer.conn->home->limits; }
@@ -104,10 +93,6 @@ static inline ew__jr_call *ew__jr_find(const ew__rpc_list *list, ew_str id) { /*
 
 /* ---- wire.c ---- */
 
-void ew__jr_check_drained(ew__jr_peer *peer);         /* a call has gone: was it the last? */
-void ew__jr_break_off(ew__jr_peer *peer, ew_str why); /* the peer broke the protocol */
-void ew__jr_abort(ew__jr_peer *peer);                 /* closes now; its calls end when the connection has gone */
-
 /* One message, alone or of a batch, to whom it is for. */
 void ew__jr_take(ew__jr_peer *peer, const ew__json_doc *doc, ew__jr_batch *batch);
 
@@ -124,7 +109,6 @@ void ew__jr_send_error(ew__jr_peer *peer, ew_str id, int64_t code, const char *m
 ew_err ew__jr_one_line(const ew__jr_peer *peer, ew_str json, ew__buf *buf, ew_str *ret);
 /* One frame of a stream: EW_OK, EW_FULL (sent; room follows), EW_ELIMIT, EW_ENOMEM. */
 ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json);
-void ew__jr_drained(ew__peer *base);
 
 /* ---- serve.c ---- */
 

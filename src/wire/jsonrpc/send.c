@@ -4,44 +4,12 @@
  */
 #include "wire/jsonrpc/jsonrpc.h"
 
-#define SMALL ((size_t)4096) /* messages up to here are written in one piece */
-
 /* ---- messages ---- */
 
-static void write_small(ew__out *out, const char *head, size_t head_len, const ew__rpc_out *message, size_t tail) {
-    uint8_t *at = ew__out_room(out, head_len + message->len + tail);
-    if (!at)
-        return;
-    memcpy(at, head, head_len);
-    at = ew__rpc_out_copy(message, at + head_len);
-    if (tail)
-        *at = '\n';
-    ew__out_commit(out, head_len + message->len + tail);
-}
-
-static void write_large(ew__out *out, const char *head, size_t head_len, const ew__rpc_out *message, size_t tail,
-                        ew_call *owner) {
-    ew__out_add(out, head, head_len);
-    ew__rpc_write(out, message, owner);
-    ew__out_add(out, "\n", tail);
-}
-
-/* Half a message must not leave: without memory for a whole one the connection closes. */
 void ew__jr_send(ew__jr_peer *peer, const ew__rpc_out *message, ew_call *owner) {
-    ew__conn *conn = peer->peer.conn;
     char head[EW__LINE_HEAD_ROOM];
-    if (peer->closed)
-        return;
-    size_t head_len = peer->framing == EW__FRAMING_HEADERS ? ew__line_head(EW__FRAMING_HEADERS, message->len, head) : 0;
-    size_t tail = peer->framing == EW__FRAMING_HEADERS ? 0 : 1;
-    if (EW__LIKELY(message->len <= SMALL))
-        write_small(&conn->out, head, head_len, message, tail);
-    else
-        write_large(&conn->out, head, head_len, message, tail, owner);
-    if (EW__UNLIKELY(conn->out.err != EW_OK))
-        ew__jr_abort(peer);
-    else
-        conn->ops->send(conn);
+    size_t n = peer->framing == EW__FRAMING_HEADERS ? ew__line_head(EW__FRAMING_HEADERS, message->len, head) : 0;
+    ew__rpc_reader_send(&peer->reader, ew__str(head, n), message, owner);
 }
 
 void ew__jr_send_error(ew__jr_peer *peer, ew_str id, int64_t code, const char *message) {
@@ -80,14 +48,7 @@ ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json) {
     ew__buf_done(&line);
     if (err != EW_OK)
         return err;
-    if (peer->closed)
+    if (peer->reader.closed)
         return EW_ENOMEM; /* a producer that does not wait must learn that nobody listens */
     return ew__rpc_call_pace(&entry->base);
-}
-
-void ew__jr_drained(ew__peer *base) {
-    ew__jr_peer *peer = (ew__jr_peer *)(void *)base;
-    ew__rpc_calls_drained(&peer->calls);
-    if (!peer->closed && base->conn->ops->ready)
-        base->conn->ops->ready(base->conn);
 }

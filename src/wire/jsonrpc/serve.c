@@ -54,7 +54,7 @@ static void on_accepted(ew_call *call) {
         return;
     ew__rpc_put_result(&message, entry->base.id, EW__RPC_STREAM_OPEN, EW_STR("null"));
     ew__jr_send(ew__jr_peer_of(entry), &message, NULL);
-    if (conn->ops->hurry && !ew__jr_peer_of(entry)->closed)
+    if (conn->ops->hurry && !ew__jr_peer_of(entry)->reader.closed)
         conn->ops->hurry(conn);
 }
 
@@ -97,7 +97,7 @@ static void send_result(ew__jr_call *entry, ew_str result) {
 static void let_go(ew__jr_call *entry) {
     ew__jr_peer *peer = ew__jr_peer_of(entry);
     ew__jr_batch *batch = entry->came.batch;
-    if (entry->base.input_open && !entry->came.ended && !peer->closed && !peer->eof)
+    if (entry->base.input_open && !entry->came.ended && !peer->reader.closed && !peer->reader.eof)
         ew__jr_stray_refuse(peer, entry->base.id); /* its input may go on for a while */
     if (entry->came.ended) {                       /* its handler is still being called: it never was on the list */
         *entry->came.ended = true;
@@ -108,7 +108,7 @@ static void let_go(ew__jr_call *entry) {
     ew__call_release(entry->base.call); /* entry is gone with it */
     if (batch)
         ew__jr_batch_unref(peer, batch);
-    ew__jr_check_drained(peer);
+    ew__rpc_reader_check_drained(&peer->reader);
 }
 
 static void on_end(ew_call *call, const ew__end *end) {
@@ -317,7 +317,7 @@ static void serve_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch
     ew__action *action = NULL;
     ew_status status;
     bool stream = false;
-    const char *why = ew__rpc_busy(&peer->calls, peer->draining, &status);
+    const char *why = ew__rpc_busy(&peer->calls, peer->reader.draining, &status);
     ew_str name = ew__jr_action_of(method, &stream);
     ew_err err = actions ? ew__actions_find(actions, name, &action) : EW_ENOTFOUND;
     if (why && message->id.len)
@@ -350,7 +350,8 @@ void ew__jr_serve(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch
                EW_STR("a call with this id still runs"));
     else if (!serve_reserved(peer, message, batch, method))
         serve_action(peer, message, batch, method);
-    if (message->stream == EW__RPC_STREAM_OPEN && !peer->closed && !ew__jr_find(&peer->calls.served, message->id))
+    if (message->stream == EW__RPC_STREAM_OPEN && !peer->reader.closed &&
+        !ew__jr_find(&peer->calls.served, message->id))
         ew__jr_stray_refuse(peer, message->id); /* it was refused, or is over: frames that follow are for nobody */
 }
 

@@ -150,7 +150,7 @@ static void lose(struct ew__jr_strays *all, stray *s) {
 
 void ew__jr_stray(ew__jr_peer *peer, const ew__rpc *message) {
     bool close = message->stream == EW__RPC_STREAM_CLOSE;
-    bool may_come = message->id.len && peer->peer.conn->site->actions && !peer->eof;
+    bool may_come = message->id.len && peer->peer.conn->site->actions && !peer->reader.eof;
     stray *s = may_come ? find(peer, message->id) : NULL;
     if (may_come && !s)
         s = add(peer, message->id, EARLY_MS);

@@ -151,7 +151,7 @@ static void tell_others(const ew__rrq_peer *peer, const ew__rrq_ids *ids) {
         n += ids->request.len;
     }
     text[n++] = ']';
-    others->tell(others, peer->peer.conn->home, &ew__wire_rrq, ew__str(text, n));
+    (void)others->tell(others, peer->peer.conn->home, &ew__wire_rrq, EW__ALL_OTHERS, ew__str(text, n));
 }
 
 void ew__rrq_told(void *scratch, ew__home *home, ew_str text) {

@@ -11,6 +11,7 @@
 
 #include "api/app.h"
 #include "support/fail_env.h"
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -116,14 +117,18 @@ static void world_done(world *w) {
     assert_int_equal(ew__test_env_live_blocks(&w->env), 0);
 }
 
-static void tell(world *w, size_t from, const ew__wire *wire, ew_str text) {
-    w->app->others.tell(&w->app->others, &w->app->loops[from].loop.home, wire, text);
+static bool tell_one(world *w, size_t from, unsigned to, const ew__wire *wire, ew_str text) {
+    return w->app->others.tell(&w->app->others, &w->app->loops[from].loop.home, wire, to, text);
 }
 
-static void tell_number(world *w, size_t from, int number) {
+static bool tell(world *w, size_t from, const ew__wire *wire, ew_str text) {
+    return tell_one(w, from, EW__ALL_OTHERS, wire, text);
+}
+
+static bool tell_number(world *w, size_t from, int number) {
     char text[16];
     (void)snprintf(text, sizeof text, "%d", number);
-    tell(w, from, &listening, ew_str_from(text));
+    return tell(w, from, &listening, ew_str_from(text));
 }
 
 static uint64_t dropped(const world *w, size_t i) { return atomic_load(&w->app->loops[i].loop.home.dropped); }
@@ -137,6 +142,8 @@ static void test_others__only_among_several(void **state) {
         world_init(&w, n);
         for (unsigned i = 0; i < n; i++)
             assert_ptr_equal(w.app->loops[i].server.doors[0].site.others, n > 1 ? &w.app->others : NULL);
+        for (unsigned i = 0; i < n; i++)
+            assert_int_equal(w.app->loops[i].server.doors[0].site.loop, i);
         world_done(&w);
     }
 }
@@ -147,12 +154,12 @@ static void test_others__told(void **state) {
     world_init(&w, 3);
     listen_on(&w, 0);
     listen_on(&w, 1);
-    tell(&w, 0, &listening, EW_STR("0"));
+    assert_true(tell(&w, 0, &listening, EW_STR("0")));
     assert_true(becomes(&w.ears[1]->n, 1));
     assert_string_equal(w.ears[1]->text, "0");
     assert_int_equal(atomic_load(&w.ears[0]->n), 0);
-    tell(&w, 2, &listening, EW_STR("xyz"));
-    tell(&w, 0, &deaf, EW_STR("nobody minds"));
+    assert_true(tell(&w, 2, &listening, EW_STR("xyz")));
+    assert_false(tell(&w, 0, &deaf, EW_STR("nobody minds")));
     assert_true(becomes(&w.ears[0]->n, 1));
     assert_true(becomes(&w.ears[1]->n, 2));
     for (size_t i = 0; i < 2; i++) {
@@ -165,48 +172,93 @@ static void test_others__told(void **state) {
     world_done(&w);
 }
 
+/* One loop only, as its connections call it. */
+static void test_others__one_of_them(void **state) {
+    world w;
+    (void)state;
+    world_init(&w, 3);
+    for (size_t i = 0; i < 3; i++)
+        listen_on(&w, i);
+    assert_true(tell_one(&w, 0, 2, &listening, EW_STR("0")));
+    assert_true(becomes(&w.ears[2]->n, 1));
+    assert_true(tell_one(&w, 1, 1, &listening, EW_STR("x"))); /* its own, as a letter like any other */
+    assert_true(becomes(&w.ears[1]->n, 1));
+    assert_false(tell_one(&w, 0, 3, &listening, EW_STR("x")));
+    assert_true(tell(&w, 1, &listening, EW_STR("xx"))); /* behind them: what was not told by now will not be */
+    assert_true(becomes(&w.ears[0]->n, 1));
+    assert_true(becomes(&w.ears[2]->n, 2));
+    assert_int_equal(atomic_load(&w.ears[1]->n), 1);
+    assert_int_equal(dropped(&w, 0) + dropped(&w, 1) + dropped(&w, 2), 0);
+    world_done(&w);
+}
+
 static void test_others__in_order(void **state) {
     world w;
     (void)state;
     world_init(&w, 2);
     listen_on(&w, 1);
     for (int i = 0; i < 300; i++)
-        tell_number(&w, 0, i);
+        assert_true(tell_number(&w, 0, i));
     assert_true(becomes(&w.ears[1]->n, 300));
     assert_int_equal(atomic_load(&w.ears[1]->n_wrong), 0);
     world_done(&w);
 }
 
+/* How many there may be. */
 static void test_others__limits(void **state) {
-    static char long_text[EW__LETTER_BYTES_MAX + 1];
     atomic_bool held = true;
     errand e = {.held = &held};
     world w;
     (void)state;
-    memset(long_text, 'x', sizeof long_text);
     world_init(&w, 2);
     listen_on(&w, 1);
     run_there(&e, &w.app->loops[1], hold);
     wait_for(&e.begun);
-    tell(&w, 0, &listening, ew__str(long_text, sizeof long_text));
-    assert_int_equal(dropped(&w, 0), 1);
     for (int i = 0; i < EW__LETTERS_MAX; i++)
-        tell_number(&w, 0, i);
-    assert_int_equal(dropped(&w, 0), 1);
+        assert_true(tell_number(&w, 0, i));
+    assert_int_equal(dropped(&w, 0), 0);
     for (int i = 0; i < 7; i++)
-        tell_number(&w, 0, i);
-    assert_int_equal(dropped(&w, 0), 8);
+        assert_false(tell_number(&w, 0, i));
+    assert_int_equal(dropped(&w, 0), 7);
     assert_int_equal(atomic_load(&w.ears[1]->n), 0);
     atomic_store(&held, false);
     assert_true(becomes(&w.ears[1]->n, EW__LETTERS_MAX));
-    size_t before = atomic_load(&w.ears[1]->bytes);
-    tell(&w, 0, &listening, ew__str(long_text, EW__LETTER_BYTES_MAX)); /* there is room again */
+    assert_true(tell(&w, 0, &listening, EW_STR("x"))); /* there is room again */
     assert_true(becomes(&w.ears[1]->n, EW__LETTERS_MAX + 1));
-    assert_int_equal(atomic_load(&w.ears[1]->bytes) - before, EW__LETTER_BYTES_MAX);
     assert_int_equal(atomic_load(&w.ears[1]->n_wrong), 0);
-    assert_int_equal(dropped(&w, 0), 8);
+    assert_int_equal(dropped(&w, 0), 7);
     assert_int_equal(dropped(&w, 1), 0);
     world_done(&w);
+}
+
+/* How long each and all may be. */
+static void test_others__bytes(void **state) {
+    const size_t frame = (size_t)16 * 1024 * 1024, most = frame + EW__LETTER_BYTES_MORE;
+    atomic_bool held = true;
+    errand e = {.held = &held};
+    world w;
+    char *text = malloc(most + 1);
+    (void)state;
+    assert_non_null(text);
+    memset(text, 'x', most + 1);
+    world_init(&w, 2);
+    listen_on(&w, 1);
+    run_there(&e, &w.app->loops[1], hold);
+    wait_for(&e.begun);
+    assert_false(tell(&w, 0, &listening, ew__str(text, most + 1)));
+    for (int i = 0; i < 3; i++)
+        assert_true(tell(&w, 0, &listening, ew__str(text, most)));
+    assert_false(tell(&w, 0, &listening, ew__str(text, most))); /* 64 MiB, all together */
+    assert_true(tell(&w, 0, &listening, ew__str(text, EW__LETTERS_BYTES_MAX - 3 * most)));
+    assert_false(tell(&w, 0, &listening, EW_STR("x")));
+    assert_int_equal(dropped(&w, 0), 3);
+    atomic_store(&held, false);
+    assert_true(becomes(&w.ears[1]->n, 4));
+    assert_int_equal(atomic_load(&w.ears[1]->bytes), EW__LETTERS_BYTES_MAX);
+    assert_true(tell(&w, 0, &listening, EW_STR("x")));
+    assert_true(becomes(&w.ears[1]->n, 5));
+    world_done(&w);
+    free(text);
 }
 
 static void test_others__no_memory(void **state) {
@@ -215,10 +267,10 @@ static void test_others__no_memory(void **state) {
     world_init(&w, 2);
     listen_on(&w, 1);
     ew__test_env_fail_at(&w.env, 1, true);
-    tell_number(&w, 0, 0);
+    assert_false(tell_number(&w, 0, 0));
     ew__test_env_fail_at(&w.env, 0, false);
     assert_int_equal(dropped(&w, 0), 1);
-    tell_number(&w, 0, 0);
+    assert_true(tell_number(&w, 0, 0));
     assert_true(becomes(&w.ears[1]->n, 1));
     world_done(&w);
 }
@@ -231,7 +283,7 @@ static void test_others__the_end(void **state) {
         world_init(&w, 2);
         listen_on(&w, 1);
         for (int i = 0; i < 100; i++)
-            tell_number(&w, 0, i);
+            assert_true(tell_number(&w, 0, i));
         world_done(&w);
     }
     world_init(&w, 2);
@@ -246,7 +298,7 @@ static void test_others__the_end(void **state) {
     }
     assert_int_equal(running, 0);
     for (int i = 0; i < 5; i++)
-        tell_number(&w, 0, i);
+        assert_true(tell_number(&w, 0, i));
     assert_int_equal(w.app->loops[1].box.n, 5);
     assert_int_equal(atomic_load(&w.ears[1]->n), 0);
     world_done(&w);
@@ -254,9 +306,14 @@ static void test_others__the_end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_others__only_among_several), cmocka_unit_test(test_others__told),
-        cmocka_unit_test(test_others__in_order),           cmocka_unit_test(test_others__limits),
-        cmocka_unit_test(test_others__no_memory),          cmocka_unit_test(test_others__the_end),
+        cmocka_unit_test(test_others__only_among_several),
+        cmocka_unit_test(test_others__told),
+        cmocka_unit_test(test_others__one_of_them),
+        cmocka_unit_test(test_others__in_order),
+        cmocka_unit_test(test_others__limits),
+        cmocka_unit_test(test_others__bytes),
+        cmocka_unit_test(test_others__no_memory),
+        cmocka_unit_test(test_others__the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "api/client.h"
 #include "frame/line.h"
+#include <stdio.h>
 
 static void test_api_target__reads(void **state) {
     (void)state;
@@ -109,6 +110,37 @@ static void test_api_target__reads_rrq(void **state) {
     }
 }
 
+static void test_api_target__reads_stepflow(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *host, *authority, *path;
+        unsigned port;
+    } good[] = {
+        {"stepflow+http://127.0.0.1:8080", "127.0.0.1", "127.0.0.1:8080", "/", 8080},
+        {"stepflow+http://localhost:1/", "localhost", "localhost:1", "/", 1},
+        {"stepflow+http://[::1]:9/api/jsonrpc/", "::1", "[::1]:9", "/api/jsonrpc/", 9}, /* as it stands */
+        {"stepflow+http://worker.internal/x", "worker.internal", "worker.internal", "/x", 80},
+        {"stepflow+http://127.0.0.1:0/x", "127.0.0.1", "127.0.0.1:0", "/x", 0}, /* with a command only */
+        {"stepflow+http:", "127.0.0.1", "127.0.0.1:0", "/", 0},
+    };
+    ew__target target;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(ew__target_parse(good[i].text, &target, NULL), EW_OK);
+        assert_int_equal(target.kind, EW__WHERE_TCP);
+        assert_int_equal(target.command, EW__COMMAND_ANNOUNCES);
+        assert_string_equal(target.wire->name, "stepflow+http");
+        assert_string_equal(target.host, good[i].host);
+        assert_string_equal(target.authority, good[i].authority);
+        assert_string_equal(target.path, good[i].path);
+        assert_int_equal(target.port, good[i].port);
+        assert_int_equal(ew__target_is_here(&target), strcmp(target.host, "worker.internal") != 0);
+    }
+    assert_int_equal(ew__target_parse("stepflow+stdio:", &target, NULL), EW_OK);
+    assert_int_equal(target.kind, EW__WHERE_CHILD);
+    assert_int_equal(target.command, EW__COMMAND_MUST);
+    assert_string_equal(target.wire->name, "stepflow");
+}
+
 static void test_api_target__command(void **state) {
     static const char *const some[] = {"true", NULL}, *const none[] = {NULL};
     static const struct {
@@ -137,6 +169,16 @@ static void test_api_target__command(void **state) {
         {"jsonrpc+stdio:", false, 0, "wants the command"},
         {"jsonrpc+stdio:", true, 0, NULL},
         {"jsonrpc+stdio:", true, 2, "processes are for"},
+        {"stepflow+stdio:", false, 0, "wants the command"},
+        {"stepflow+stdio:", true, 0, NULL},
+        {"stepflow+http:", true, 0, NULL},
+        {"stepflow+http:", false, 0, "port 0 wants a command"},
+        {"stepflow+http://localhost:0/x", true, 0, NULL},
+        {"stepflow+http://127.0.0.1:0", true, 2, "processes are for"},
+        {"stepflow+http://127.0.0.1:8080", false, 0, NULL},
+        {"stepflow+http://some.where:8080", false, 0, NULL},
+        {"stepflow+http://127.0.0.1:8080", true, 0, "chooses its port itself"},
+        {"stepflow+http://some.where:0", true, 0, "on this machine"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -149,6 +191,52 @@ static void test_api_target__command(void **state) {
         assert_int_equal(err, cases[i].problem ? EW_EINVAL : EW_OK);
         if (client)
             assert_int_equal(ew_client_port(client), 0);
+        assert_null(ew_client_free(client));
+    }
+}
+
+static void test_api_target__blobs(void **state) {
+    static const char *const some[] = {"true", NULL};
+    static const struct {
+        const char *target;
+        bool command;
+        const char *blobs, *api;
+        bool listens; /* for blobs */
+        ew_err err;
+        const char *problem; /* NULL: it is fine */
+    } cases[] = {
+        {"stepflow+http://127.0.0.1:8080", false, NULL, NULL, true, EW_OK, NULL},
+        {"stepflow+http://localhost:8080", false, "memory", NULL, true, EW_OK, NULL},
+        {"stepflow+http:", true, NULL, NULL, true, EW_OK, NULL},
+        {"stepflow+http://some.where:8080", false, "memory", NULL, false, EW_OK, NULL},
+        {"stepflow+stdio:", true, "memory", NULL, false, EW_OK, NULL},
+        {"stepflow+http:", true, NULL, "http://10.0.0.1:7840/api/v1/blobs", false, EW_OK, NULL},
+        {"stepflow+http:", true, NULL, "https://some.where/blobs", false, EW_OK, NULL},
+        {"stepflow+http:", true, NULL, "some.where/blobs", false, EW_EINVAL, "a blob API looks like"},
+        {"stepflow+http:", true, NULL, "http://some where", false, EW_EINVAL, "a blob API looks like"},
+        {"stepflow+http:", true, "redis:", NULL, false, EW_EINVAL, "\"memory\" or in \"sqlite:PATH\""},
+        {"stepflow+http:", true, "sqlite:/nowhere/at/all.db", NULL, false, EW_EIO, "cannot be opened"},
+        {"http://127.0.0.1:1", false, "memory", NULL, false, EW_EINVAL, "are for Stepflow targets"},
+        {"jsonrpc+stdio:", true, NULL, "http://127.0.0.1:1", false, EW_EINVAL, "are for Stepflow targets"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ew_client_options options = {
+            .command = cases[i].command ? some : NULL, .blobs = cases[i].blobs, .blob_api = cases[i].api};
+        ew_client *client = NULL;
+        const char *problem = NULL;
+        ew_err err = ew_client_new(cases[i].target, &options, &client, &problem);
+        if (err != cases[i].err || (cases[i].problem && !(problem && strstr(problem, cases[i].problem))))
+            fail_msg("%s, case %zu: %d, %s", cases[i].target, i, err, problem ? problem : "no problem");
+        if (!client)
+            continue;
+        char url[128];
+        (void)snprintf(url, sizeof url, "http://127.0.0.1:%u%s",
+                       client->blobs.server.n_doors ? client->blobs.server.doors[0].site.port : 0, client->blobs.path);
+        assert_int_equal(client->blobs.serves, cases[i].listens);
+        assert_non_null(client->pool.site.blobs);
+        assert_string_equal(client->blobs.url, cases[i].api ? cases[i].api : cases[i].listens ? url : "");
+        assert_string_equal(client->pool.site.blob_api.ptr, client->blobs.url);
         assert_null(ew_client_free(client));
     }
 }
@@ -190,14 +278,22 @@ static void test_api_target__refuses(void **state) {
                                       "rrq://127.0.0.1:70000",
                                       "rrq://127.0.0.1:9000/path",
                                       "rrq:127.0.0.1:9000",
-                                      "jsonrpc://h:1?framing=cobs"};
+                                      "jsonrpc://h:1?framing=cobs",
+                                      "stepflow+http:x",
+                                      "stepflow+http:/x",
+                                      "stepflow+http://",
+                                      "stepflow+http://h:70000",
+                                      "stepflow+http://h:1/a?b",
+                                      "stepflow+http://h:1/a b",
+                                      "stepflow+stdio:x",
+                                      "stepflow://h:1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ew__target target;
         const char *problem = NULL;
         assert_int_equal(ew__target_parse(bad[i], &target, &problem), EW_EINVAL);
         assert_non_null(problem);
     }
-    static const char *const later[] = {"https://h:1", "stepflow+http://h:1", "stepflow+stdio:"};
+    static const char *const later[] = {"https://h:1", "stepflow+https://h:1"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
         ew__target target;
         assert_int_equal(ew__target_parse(later[i], &target, NULL), EW_EUNSUPPORTED);
@@ -212,7 +308,9 @@ int main(void) {
         cmocka_unit_test(test_api_target__reads_jsonrpc),
         cmocka_unit_test(test_api_target__reads_reflection),
         cmocka_unit_test(test_api_target__reads_rrq),
+        cmocka_unit_test(test_api_target__reads_stepflow),
         cmocka_unit_test(test_api_target__command),
+        cmocka_unit_test(test_api_target__blobs),
         cmocka_unit_test(test_api_target__refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,9 +93,8 @@ static inline void line_input(ew__peer *peer, const uint8_t *bytes, size_t n) {
     }
 }
 
-static inline void line_gone(ew__peer *peer, ew_err why) {
+static inline void line_lose(ew__peer *peer) {
     line_peer *p = (line_peer *)peer;
-    (void)why;
     for (unsigned i = 0; i < 64; i++) {
         ew_call *call = take_call(p, i);
         if (call)
@@ -103,12 +102,21 @@ static inline void line_gone(ew__peer *peer, ew_err why) {
     }
 }
 
+static inline void line_gone(ew__peer *peer, ew_err why) {
+    (void)why;
+    line_lose(peer);
+}
+
 static inline ew_err line_init(ew__peer *peer) {
     (void)peer;
     return EW_OK;
 }
 
-static inline void line_eof(ew__peer *peer) { peer->conn->ops->abort(peer->conn); }
+/* Its calls do not wait until the connection is closed. */
+static inline void line_eof(ew__peer *peer) {
+    line_lose(peer);
+    peer->conn->ops->abort(peer->conn);
+}
 
 static inline uint64_t line_most(const ew_limits *limits) {
     (void)limits;

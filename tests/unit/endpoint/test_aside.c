@@ -6,7 +6,7 @@
 #include "endpoint/aside.h"
 #include "unit/io/world.h"
 
-#define MOST 16
+#define MOST 64
 
 static world w;
 static ew__asides asides;
@@ -62,7 +62,7 @@ static void arrives(void **state) {
     char *bytes = calloc(1, 100000); /* more than one block */
     assert_non_null(bytes);
     bytes[99999] = '!';
-    assert_int_equal(ew__aside_send(&asides, &where, "hello", 5), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, "hello", 5, false), EW_OK);
     run_until(&w, &n_ends, 1);
     run_until(&w, &ends[0].n_eof, 1);
     assert_string_equal(ends[0].in, "hello");
@@ -70,7 +70,7 @@ static void arrives(void **state) {
     assert_int_equal(n_gone, 0);
     ew__stream_finish(&ends[0].stream);
     run_until(&w, &n_gone, 1);
-    assert_int_equal(ew__aside_send(&asides, &where, bytes, 100000), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, bytes, 100000, false), EW_OK);
     memset(bytes, 1, 100000); /* they were copied */
     run_until(&w, &n_ends, 2);
     run_until(&w, &ends[1].n_eof, 1);
@@ -90,7 +90,7 @@ static void nobody_reads(void **state) {
     begin("127.0.0.1:0");
     w.limits.stall_ms = 1000 * 1000;
     ew__where where = there();
-    assert_int_equal(ew__aside_send(&asides, &where, bytes, n), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, bytes, n, false), EW_OK);
     run_until(&w, &n_ends, 1);
     ew__stream_read(&ends[0].stream, false);
     run_until(&w, &n_gone, 1);
@@ -106,7 +106,7 @@ static void over_unix(void **state) {
     (void)snprintf(text, sizeof text, "unix:%s", path);
     begin(text);
     ew__where where = {.kind = EW__WHERE_UNIX, .path = path};
-    assert_int_equal(ew__aside_send(&asides, &where, "hello", 5), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, "hello", 5, false), EW_OK);
     run_until(&w, &n_ends, 1);
     run_until(&w, &ends[0].n_eof, 1);
     assert_string_equal(ends[0].in, "hello");
@@ -114,18 +114,43 @@ static void over_unix(void **state) {
     finish();
 }
 
+/* A few at once; the others wait for their turn, and those that would be too many are refused. */
 static void not_so_many(void **state) {
     (void)state;
     begin("127.0.0.1:0");
     ew__where where = there(), child = {.kind = EW__WHERE_CHILD, .argv = (const char *const[]){"cat", NULL}};
-    assert_int_equal(ew__aside_send(&asides, &child, "x", 1), EW_EBUSY);
-    for (int i = 0; i < EW__ASIDES_MAX; i++)
-        assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_OK);
-    assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_EBUSY);
+    assert_int_equal(ew__aside_send(&asides, &child, "x", 1, false), EW_EBUSY);
+    for (int i = 0; i < EW__ASIDES_MAX + 20; i++)
+        assert_int_equal(ew__aside_send(&asides, &where, "x", 1, true), EW_OK);
     run_until(&w, &n_ends, EW__ASIDES_MAX);
+    run_ms(&w, 50);
+    assert_int_equal(n_ends, EW__ASIDES_MAX);
+    ew__stream_finish(&ends[3].stream); /* answered: the next may come */
+    run_until(&w, &n_ends, EW__ASIDES_MAX + 1);
+    for (int i = 0; i < EW__ASIDES_WAITING - 19; i++)
+        assert_int_equal(ew__aside_send(&asides, &where, "x", 1, false), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, "x", 1, false), EW_EBUSY);
+    ew__asides_close(&asides);
     run_until(&w, &n_gone, 1);
-    assert_int_equal(ew__aside_send(&asides, &where, "y", 1), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, "y", 1, false), EW_OK);
     run_until(&w, &n_gone, 2);
+    finish();
+}
+
+/* Where the peer answers, our side stays open until it has. */
+static void answered(void **state) {
+    (void)state;
+    begin("127.0.0.1:0");
+    ew__where where = there();
+    assert_int_equal(ew__aside_send(&asides, &where, "ask", 3, true), EW_OK);
+    run_until(&w, &n_ends, 1);
+    run_ms(&w, 50);
+    assert_string_equal(ends[0].in, "ask");
+    assert_int_equal(ends[0].n_eof, 0);
+    assert_int_equal(n_gone, 0);
+    end_send(&ends[0], "answer", 6);
+    ew__stream_finish(&ends[0].stream);
+    run_until(&w, &n_gone, 1);
     finish();
 }
 
@@ -135,7 +160,7 @@ static void nobody_there(void **state) {
     ew__address free_one = address;
     assert_int_equal(ew__address_pick(&free_one), EW_OK);
     ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = free_one.port};
-    assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, "x", 1, false), EW_OK);
     run_until(&w, &n_gone, 1);
     finish();
 }
@@ -147,8 +172,8 @@ static void given_up(void **state) {
     ew__where where = there();
     ew__asides_close(&asides);
     assert_int_equal(n_gone, 0); /* there was none */
-    assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_OK);
-    assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, "x", 1, false), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, "x", 1, false), EW_OK);
     ew__asides_close(&asides);
     ew__asides_close(&asides);
     run_until(&w, &n_gone, 1);
@@ -156,7 +181,7 @@ static void given_up(void **state) {
     for (unsigned i = 0; i < n_ends; i++)
         assert_int_equal(ends[i].n_in, 0); /* it may have been connected, but nothing was sent */
     unsigned before = n_ends;
-    assert_int_equal(ew__aside_send(&asides, &where, "x", 1), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, "x", 1, false), EW_OK);
     run_until(&w, &n_ends, before + 1);
     run_until(&w, &ends[before].n_eof, 1);
     ew__asides_close(&asides);
@@ -173,7 +198,7 @@ static void no_memory(void **state) {
         unsigned before = n_gone;
         w.n_allocations = 0;
         w.fail_at = n;
-        ew_err err = ew__aside_send(&asides, &where, "x", 1);
+        ew_err err = ew__aside_send(&asides, &where, "x", 1, false);
         if (err == EW_OK)
             run_until(&w, &n_gone, before + 1);
         else
@@ -190,7 +215,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrives),     cmocka_unit_test(nobody_reads), cmocka_unit_test(over_unix),
         cmocka_unit_test(not_so_many), cmocka_unit_test(nobody_there), cmocka_unit_test(given_up),
-        cmocka_unit_test(no_memory),
+        cmocka_unit_test(no_memory),   cmocka_unit_test(answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

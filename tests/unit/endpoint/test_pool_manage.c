@@ -3,71 +3,7 @@
  * a tiny one of lines (line_wire.h), the processes are this program once more (line_runner.h).
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "endpoint/pool.h"
-#include "unit/endpoint/line_runner.h"
-#include "unit/endpoint/line_wire.h"
-
-/* ---- the world: a pool and calls ---- */
-
-typedef struct asked {
-    unsigned n_ends;
-    ew_status status;
-    ew_origin origin;
-    char text[600];
-    ew_call *call;
-} asked;
-
-static world w;
-static ew__pool pool;
-static unsigned n_pool_closed;
-static char self[4096]; /* the path of this program */
-
-static ew_err asked_chunk(ew_call *call, ew_str json) {
-    (void)call;
-    (void)json;
-    return EW_OK;
-}
-
-static void asked_end(ew_call *call, const ew__end *how) {
-    asked *a = call->caller_ud;
-    ew_str text = how->status == EW_STATUS_OK ? how->result : how->fault.message;
-    a->n_ends++;
-    a->status = how->status;
-    a->origin = how->origin;
-    a->call = NULL;
-    (void)snprintf(a->text, sizeof a->text, "%.*s", (int)text.len, text.ptr);
-    ew__call_release(call);
-}
-
-static const ew__caller_ops asker = {.chunk = asked_chunk, .end = asked_end};
-
-static void start_call(asked *a, const char *action, uint64_t ms) {
-    memset(a, 0, sizeof *a);
-    ew__home_read_clock(&w.loop.home);
-    a->call = ew__call_new(&w.loop.home, &asker, a);
-    assert_non_null(a->call);
-    a->call->key = ew_str_from(action);
-    if (ms)
-        a->call->deadline = w.loop.home.now + EW__MS(ms);
-    ew__pool_open(&pool, a->call);
-}
-
-static void expect(asked *a, ew_status status, const char *text) {
-    run_until(&w, &a->n_ends, 1);
-    if (a->status != status || !strstr(a->text, text))
-        fail_msg("%d: %s is not in: %s; the log:\n%s", a->status, text, a->text, w.log);
-    assert_int_equal(a->n_ends, 1);
-    if (status == EW_STATUS_UNAVAILABLE)
-        assert_int_equal(a->origin, EW_ORIGIN_CONNECT);
-}
-
-/* The number that a call ends with. */
-static long ask(const char *action) {
-    asked a;
-    start_call(&a, action, 0);
-    expect(&a, EW_STATUS_OK, "");
-    return strtol(a.text, NULL, 10);
-}
+#include "unit/endpoint/pool_world.h"
 
 static void begin_with(const char *const *argv, unsigned n, uint16_t port) {
     world_init(&w);
@@ -84,20 +20,6 @@ static void begin(const char *mode, unsigned n, uint16_t port) {
     argv[1] = "--runner";
     argv[2] = mode;
     begin_with(argv, n, port);
-}
-
-static void on_pool_closed(ew__pool *closed) {
-    (void)closed;
-    n_pool_closed++;
-}
-
-static void finish(void) {
-    ew__pool_close(&pool, on_pool_closed);
-    run_until(&w, &n_pool_closed, 1);
-    ew__pool_done(&pool);
-    assert_int_equal(w.loop.home.live_calls, 0);
-    world_done(&w);
-    assert_no_children();
 }
 
 static uint16_t free_port(void) {
@@ -120,8 +42,6 @@ static uint16_t free_ports(void) {
     fail_msg("no two free ports in a row");
     return 0;
 }
-
-static bool lives(long pid) { return runs((pid_t)pid); }
 
 /* ---- tests ---- */
 

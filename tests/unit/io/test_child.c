@@ -313,6 +313,32 @@ static void companion(void **state) {
     assert_no_children();
 }
 
+/* One that has something to say to us: its standard output is the stream, its standard error is logged. */
+static void companion_that_tells(void **state) {
+    (void)state;
+    world w;
+    end e;
+    char how[64] = "";
+    ew__where where = {.kind = EW__WHERE_CHILD,
+                       .argv = SHELL("echo out; echo err >&2; exit 6"),
+                       .companion = true,
+                       .tells = true,
+                       .ended = note_end,
+                       .ended_ud = how};
+    world_init(&w);
+    end_init(&e, &w);
+    assert_int_equal(end_dial(&e, &where), EW_OK);
+    run_until(&w, &e.n_eof, 1);
+    assert_string_equal(e.in, "out\n");
+    run_until_logged(&w, "ended with code 6");
+    assert_true(logged(&w, "sh: err\n"));
+    assert_false(logged(&w, "sh: out"));
+    assert_string_equal(how, "ended with code 6");
+    end_close(&e);
+    world_done(&w);
+    assert_no_children();
+}
+
 /* From the signal to the kill it may take longer than usual. */
 static void grace(void **state) {
     (void)state;
@@ -494,6 +520,7 @@ int main(void) {
         cmocka_unit_test(descriptors_of_a_child),
         cmocka_unit_test(own_group_and_plain_signals),
         cmocka_unit_test(companion),
+        cmocka_unit_test(companion_that_tells),
         cmocka_unit_test(grace),
         cmocka_unit_test(nothing_is_left),
         cmocka_unit_test(nobody_to_reap),

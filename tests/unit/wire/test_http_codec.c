@@ -4,6 +4,7 @@
  */
 #include "support/fail_env.h"
 #include "wire/http/codec.h"
+#include "wire/http_guest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -206,11 +207,12 @@ static void test_wire_http__types(void **state) {
     assert_false(ew__http_is_json(EW_STR("text/plain")));
     assert_false(ew__http_is_json(EW_STR("application/json5")));
     assert_false(ew__http_is_json(EW_STR("text/plain; application/json")));
-    assert_true(ew__http_accepts_stream(EW_STR("text/event-stream")));
-    assert_true(ew__http_accepts_stream(EW_STR("application/json, Text/Event-Stream;q=0.5")));
-    assert_false(ew__http_accepts_stream(EW_STR("*/*")));
-    assert_false(ew__http_accepts_stream(EW_STR("application/json;x=text/event-stream")));
-    assert_false(ew__http_accepts_stream(EW_STR("")));
+    assert_int_equal(ew__http_accepts(EW_STR("text/event-stream")), EW__ACCEPTS_STREAM);
+    assert_int_equal(ew__http_accepts(EW_STR("application/json, Text/Event-Stream;q=0.5")),
+                     EW__ACCEPTS_JSON | EW__ACCEPTS_STREAM);
+    assert_int_equal(ew__http_accepts(EW_STR("text/html, */*;q=0.1")), EW__ACCEPTS_ANY);
+    assert_int_equal(ew__http_accepts(EW_STR("application/json;x=text/event-stream")), EW__ACCEPTS_JSON);
+    assert_int_equal(ew__http_accepts(EW_STR("")), 0);
 }
 
 static void test_wire_http__request(void **state) {

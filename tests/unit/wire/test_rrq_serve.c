@@ -97,14 +97,16 @@ static struct {
     unsigned n;
 } heard;
 
-static void note(struct ew__others *others, const ew__home *from, const ew__wire *wire, ew_str text) {
+static bool note(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to, ew_str text) {
     (void)others;
     (void)from;
     assert_ptr_equal(wire, &ew__wire_rrq);
+    assert_int_equal(to, EW__ALL_OTHERS);
     assert_true(text.len < sizeof heard.text);
     memcpy(heard.text, text.ptr, text.len);
     heard.text[text.len] = '\0';
     heard.n++;
+    return true;
 }
 
 /* Other loops are told of what may be theirs, and do it when they are told. */

@@ -1,0 +1,352 @@
+/*
+ * endpoint/pool_announce.c: targets that are a process of ours which chooses its port itself and says so on its
+ * standard output. Calls wait for that, and for the first connection; from then on it is a target like any other that
+ * is dialled. A call fails when the process did not come up while it waited; a later one makes it try again.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "endpoint/companion.h"
+#include "endpoint/pool_kind.h"
+#include <everywire/json.h>
+#include <stdio.h>
+
+#define DIAL_MS 10 /* between two dials of one that does not accept yet, doubling */
+#define DIAL_MAX_MS 200
+#define PAUSE_MS 100 /* between two starts, doubling */
+#define PAUSE_MAX_MS 2000
+#define WELL_MS 10000 /* who ran so long starts the pauses anew */
+#define AGAIN_MS 50   /* from a lost connection to the next dial: a process that dies may still accept for a moment */
+#define GRACE_MS 5000 /* from SIGTERM to SIGKILL */
+#define LAST_WORDS_MS 500 /* from its end until we no longer read what it has sent before */
+#define FAR_MS 3600000u   /* the timer when it means nothing */
+
+typedef enum state {
+    DOWN,   /* there is no process */
+    PAUSES, /* it is wanted, but was started a moment ago */
+    STARTS,
+    SILENT, /* it runs, and has not said yet where it listens */
+    TRIES,  /* it has; it is dialled until it accepts */
+    UP,
+    ENDS /* it has ended, or is to: something of it, or a connection, is still there */
+} state;
+
+typedef struct ew__pool_announce {
+    ew__pool *pool;
+    ew__companion companion;
+    ew__timer timer; /* set from the beginning to the end, so that moving it cannot fail */
+    uint64_t started_at;
+    uint64_t up_at; /* of this start, the first connection; 0: none yet */
+    uint64_t until; /* it is given up then */
+    uint64_t hold_until;
+    uint32_t pause_ms;
+    uint32_t dial_ms;
+    uint8_t state; /* state */
+    bool may_dial; /* it is time for the next try */
+    bool later;    /* the timer is set for it */
+    bool cut;      /* it has ended, and time is up: connections to it are closed */
+    char authority[300];
+} announcing;
+
+static ew__home *home_of(const announcing *self) { return &self->pool->loop->home; }
+
+static const char *name_of(const announcing *self) { return self->pool->where.argv[0]; }
+
+static void serve(ew__pool *pool, struct ew__pool_wait *fresh);
+static void on_time(ew__timer *timer, uint64_t now);
+
+static void set_timer(announcing *self, uint64_t at) {
+    (void)ew__timer_set(&home_of(self)->timers, &self->timer, at, on_time); /* a move: cannot fail */
+}
+
+static void stop_timer(announcing *self) { set_timer(self, home_of(self)->now + EW__MS(FAR_MS)); }
+
+/* ---- its end ---- */
+
+static void close_links(ew__pool *pool) {
+    for (ew__link *link = pool->links, *next; link; link = next) {
+        next = link->next;
+        ew__link_close(link, EW_ECLOSED);
+    }
+}
+
+/* Something of it has gone: was it the last? */
+static void check_down(announcing *self) {
+    ew__pool *pool = self->pool;
+    if (pool->closing) {
+        ew__pool_check_closed(pool);
+        return;
+    }
+    if (self->state == ENDS && self->cut)
+        close_links(pool);
+    if (self->state != ENDS || pool->links || pool->dials || self->companion.dial || self->companion.open)
+        return;
+    self->state = DOWN;
+    stop_timer(self);
+    pool->site.greeting = (ew__greeting){.state = 0}; /* nobody of the next process has heard of us */
+    serve(pool, NULL);
+}
+
+/* The process has ended, or is about to. */
+static void leave(announcing *self) {
+    ew__home *home = home_of(self);
+    self->state = ENDS;
+    self->cut = false;
+    if (self->up_at && home->now - self->up_at >= EW__MS(WELL_MS))
+        self->pause_ms = 0;
+    set_timer(self, home->now + EW__MS(LAST_WORDS_MS));
+    ew__pool_close_dials(self->pool);
+}
+
+static void fail_waiting(announcing *self, const char *problem) {
+    ew__log(home_of(self)->env, EW_LOG_DEBUG, "pool", "%s", problem);
+    ew__pool_fail_waiting(self->pool, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(problem));
+}
+
+/* It does not do what it is to do: makes it end. */
+static void give_up(announcing *self, const char *problem) {
+    leave(self);
+    bool waits = ew__companion_close(&self->companion);
+    fail_waiting(self, problem);
+    if (!waits)
+        check_down(self);
+}
+
+static void on_companion_ended(ew__companion *companion) {
+    announcing *self = ew__container_of(companion, announcing, companion);
+    const char *line = companion->line[0] ? companion->line : "it ended";
+    bool silent = self->state < TRIES, early = self->up_at == 0;
+    char problem[400];
+    (void)snprintf(problem, sizeof problem, "%s%s", line,
+                   !companion->ran ? ""
+                   : silent        ? " before it said where it listens"
+                                   : " before it accepted a connection");
+    leave(self);
+    if (early)
+        fail_waiting(self, problem);
+}
+
+static void on_companion_closed(ew__companion *companion) {
+    check_down(ew__container_of(companion, announcing, companion));
+}
+
+/* ---- where it listens ---- */
+
+/* {"port":8080}, whatever else it says. 0: it is no such line. */
+static uint16_t read_port(ew_str line) {
+    uint64_t port = 0;
+    if (line.len == 0 || line.ptr[0] != '{' || ew_json_check(line, NULL) != EW_OK ||
+        !ew__u64_parse(ew_json_member(line, EW_STR("port")), &port) || port > 65535)
+        return 0;
+    return (uint16_t)port;
+}
+
+static void begin_to_dial(announcing *self) {
+    ew__home *home = home_of(self);
+    self->state = TRIES;
+    self->dial_ms = DIAL_MS;
+    self->later = false;
+    self->until = home->now + EW__MS(home->limits->runner_wait_ms);
+}
+
+static bool on_line(ew__companion *companion, ew_str line) {
+    announcing *self = ew__container_of(companion, announcing, companion);
+    ew__pool *pool = self->pool;
+    uint16_t port = self->state == SILENT ? read_port(line) : 0;
+    if (port == 0)
+        return false;
+    bool v6 = strchr(pool->where.host, ':') != NULL;
+    (void)snprintf(self->authority, sizeof self->authority, "%s%.255s%s:%u", v6 ? "[" : "", pool->where.host,
+                   v6 ? "]" : "", port);
+    pool->where.port = pool->site.port = port;
+    pool->site.authority = ew_str_from(self->authority);
+    begin_to_dial(self);
+    self->may_dial = true;
+    stop_timer(self);
+    serve(pool, NULL);
+    return true;
+}
+
+static void lost(ew__pool *pool) {
+    pool->announce->hold_until = ew__home_read_clock(&pool->loop->home) + EW__MS(AGAIN_MS);
+}
+
+/* While it has not accepted any connection there is one dial at a time. */
+static bool may_dial(ew__pool *pool) {
+    announcing *self = pool->announce;
+    if (self->state == UP && home_of(self)->now < self->hold_until) {
+        set_timer(self, self->hold_until);
+        return false;
+    }
+    bool may = self->state == UP || (self->state == TRIES && self->may_dial);
+    self->may_dial = false;
+    return may;
+}
+
+static void dial_later(announcing *self) {
+    uint64_t at = home_of(self)->now + EW__MS(self->dial_ms);
+    if (self->later)
+        return;
+    self->later = true;
+    self->dial_ms = self->dial_ms * 2 < DIAL_MAX_MS ? self->dial_ms * 2 : DIAL_MAX_MS;
+    set_timer(self, at < self->until ? at : self->until);
+}
+
+static bool dial_failed(ew__pool *pool, const char *detail) {
+    announcing *self = pool->announce;
+    (void)detail;
+    ew__home_read_clock(home_of(self));
+    if (self->state == ENDS)
+        check_down(self);
+    if (self->state == UP)
+        begin_to_dial(self);
+    if (self->state == TRIES)
+        dial_later(self);
+    return true;
+}
+
+static void try_again(announcing *self) {
+    char problem[450];
+    self->later = false;
+    if (!self->pool->first) { /* nobody waits any more; who comes next tries again */
+        self->state = UP;
+    } else if (home_of(self)->now >= self->until) {
+        (void)snprintf(problem, sizeof problem, "%.150s does not accept connections on %.200s after %g s",
+                       name_of(self), self->authority, (double)home_of(self)->limits->runner_wait_ms / 1000);
+        give_up(self, problem);
+    } else {
+        self->may_dial = true;
+        serve(self->pool, NULL);
+    }
+}
+
+/* ---- its beginning ---- */
+
+static void on_companion_started(ew__companion *companion) {
+    announcing *self = ew__container_of(companion, announcing, companion);
+    ew__home *home = home_of(self);
+    self->state = SILENT;
+    set_timer(self, home->now + EW__MS(home->limits->runtime_wait_ms));
+}
+
+static void start(announcing *self) {
+    self->started_at = ew__home_read_clock(home_of(self));
+    self->up_at = 0;
+    self->pause_ms = self->pause_ms * 2 < PAUSE_MAX_MS ? self->pause_ms * 2 : PAUSE_MAX_MS;
+    if (self->pause_ms == 0)
+        self->pause_ms = PAUSE_MS;
+    stop_timer(self);
+    ew__where program = {.argv = self->pool->where.argv, .vars = self->pool->where.vars, .grace_ms = GRACE_MS};
+    ew__companion_init(&self->companion, self->pool->loop, &program);
+    self->companion.started = on_companion_started;
+    self->companion.heard = on_line;
+    self->companion.ended = on_companion_ended;
+    self->companion.closed = on_companion_closed;
+    self->state = STARTS;
+    ew__companion_start(&self->companion);
+    if (self->companion.state != EW__COMPANION_ENDED)
+        return;
+    self->state = DOWN;
+    fail_waiting(self, self->companion.line);
+}
+
+static void want(announcing *self) {
+    uint64_t at = self->started_at + EW__MS(self->pause_ms);
+    if (!self->pool->first)
+        return;
+    if (at <= ew__home_read_clock(home_of(self))) {
+        start(self);
+    } else {
+        self->state = PAUSES;
+        set_timer(self, at);
+    }
+}
+
+static void on_time(ew__timer *timer, uint64_t now) {
+    announcing *self = ew__container_of(timer, announcing, timer);
+    char problem[300];
+    (void)now;
+    stop_timer(self); /* its place has just become free: cannot fail */
+    switch ((state)self->state) {
+    case PAUSES:
+        start(self);
+        break;
+    case SILENT:
+        (void)snprintf(problem, sizeof problem, "%.150s has not said where it listens after %g s", name_of(self),
+                       (double)home_of(self)->limits->runtime_wait_ms / 1000);
+        give_up(self, problem);
+        break;
+    case TRIES:
+        try_again(self);
+        break;
+    case ENDS: /* somebody else holds its ends of the connections, or of its output */
+        self->cut = true;
+        (void)ew__companion_close(&self->companion);
+        check_down(self);
+        break;
+    case UP:
+        serve(self->pool, NULL);
+        break;
+    case DOWN:
+    case STARTS:
+        break;
+    }
+}
+
+/* ---- the kind ---- */
+
+static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
+    announcing *self = pool->announce;
+    (void)fresh;
+    if (pool->closing)
+        return;
+    if (self->state == TRIES && pool->links) {
+        self->state = UP;
+        self->up_at = self->up_at ? self->up_at : home_of(self)->now;
+        stop_timer(self);
+    }
+    if (self->state == DOWN)
+        want(self);
+    else if (self->state == ENDS)
+        check_down(self);
+    else if (self->state == TRIES || self->state == UP)
+        ew__pool_serve_dialled(pool);
+    if (self->state == TRIES && !pool->dials) /* it is not time yet, or there was no memory for a dial */
+        dial_later(self);
+}
+
+static void close_all(ew__pool *pool) {
+    ew__timer_stop(&home_of(pool->announce)->timers, &pool->announce->timer);
+    ew__pool_close_dials(pool);
+    (void)ew__companion_close(&pool->announce->companion);
+}
+
+static bool is_closed(const ew__pool *pool) {
+    const ew__companion *companion = &pool->announce->companion;
+    return ew__pool_no_dials(pool) && !companion->dial && !companion->open;
+}
+
+static void done(ew__pool *pool) {
+    ew__timer_stop(&home_of(pool->announce)->timers, &pool->announce->timer);
+    ew__free(pool->loop->home.env, pool->announce, sizeof *pool->announce);
+}
+
+static const ew__pool_kind kind = {.serve = serve,
+                                   .close = close_all,
+                                   .is_closed = is_closed,
+                                   .done = done,
+                                   .may_dial = may_dial,
+                                   .dial_failed = dial_failed,
+                                   .lost = lost};
+
+ew_err ew__pool_announce(ew__pool *pool) {
+    ew__home *home = &pool->loop->home;
+    announcing *self = ew__zalloc(home->env, sizeof *self);
+    ew_err err = self ? ew__timer_set(&home->timers, &self->timer, home->now + EW__MS(FAR_MS), on_time) : EW_ENOMEM;
+    if (err != EW_OK) {
+        ew__free(home->env, self, sizeof *self);
+        return err;
+    }
+    self->pool = pool;
+    pool->announce = self;
+    pool->kind = &kind;
+    return EW_OK;
+}

@@ -1,0 +1,67 @@
+/*
+ * wire/http_ask.h: one HTTP connection on which we ask: one request and one call at a time. What is asked and what the
+ * answers mean is told by the wire that uses it; here are the connection's life and the ways in which it breaks. May
+ * include: base, frame, call.
+ */
+#ifndef EW_WIRE_HTTP_ASK_H
+#define EW_WIRE_HTTP_ASK_H
+
+#include "frame/http1.h"
+#include "wire/wire.h"
+
+#define EW__HTTP_READER_BYTES 384 /* room for a frame/http1 reader; checked when a peer is made */
+
+/* Per home: what the readers of all connections share. */
+typedef struct ew__http_reading {
+    ew__http1_scratch fields;
+    ew__http1_limits limits; /* the home's, in the reader's words */
+} ew__http_reading;
+
+/* Makes a reader for a peer. request: it reads requests. EW_ELIMIT: it would not fit. */
+ew_err ew__http_reader_init(ew__conn *conn, ew__http_reading *reading, void *reader, bool request);
+
+typedef struct ew__http_ask ew__http_ask;
+
+typedef struct ew__http_ask_ops {
+    void (*head)(ew__http_ask *ask, const ew__http_head *head); /* of an answer; there is a call */
+    void (*piece)(ew__http_ask *ask, ew_str piece);             /* of its body; there is a call */
+    /* The answer is complete; perhaps the call has ended before it. Afterwards the connection is free, or closed. */
+    void (*end)(ew__http_ask *ask);
+} ew__http_ask_ops;
+
+/* The first member of the wire's own peer. */
+struct ew__http_ask {
+    ew__peer peer;
+    const ew__http_ask_ops *ops;
+    ew_call *call;   /* a reference of our own while it runs */
+    int status;      /* of the answer being read; 0 before its head */
+    bool keep_alive; /* the connection can carry another request after this one */
+    bool closed;     /* it will carry no more */
+    ew__buf body;    /* for answers that are collected */
+    _Alignas(16) uint8_t reader[EW__HTTP_READER_BYTES];
+};
+
+ew_err ew__http_ask_init(ew__http_ask *ask, const ew__http_ask_ops *ops, ew__http_reading *reading);
+void ew__http_ask_input(ew__http_ask *ask, const uint8_t *bytes, size_t n);
+void ew__http_ask_eof(ew__http_ask *ask);
+/* Fails the call, frees what is here. */
+void ew__http_ask_gone(ew__http_ask *ask, ew_err why);
+static inline uint32_t ew__http_ask_capacity(const ew__http_ask *ask) {
+    return ask->call || ask->closed || ask->status ? 0 : 1;
+}
+
+/* Takes the call on: we are its callee's end from now on (callee_ud is the ask), and hold a reference. */
+void ew__http_ask_take(ew__http_ask *ask, ew_call *call, const ew__callee_ops *callee);
+/* Takes the call off the connection, NULL: there is none. Whoever calls this gives the reference back. */
+ew_call *ew__http_ask_detach(ew__http_ask *ask);
+/* Ends the call for a reason that lies with the connection or the protocol, and gives the connection up. */
+void ew__http_ask_break_off(ew__http_ask *ask, ew_origin origin, ew_status status, const char *text);
+static inline void ew__http_ask_protocol_error(ew__http_ask *ask, const char *text) {
+    ew__http_ask_break_off(ask, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL, text);
+}
+/* What is in conn->out is a request: it is sent; without memory for it the call fails. */
+void ew__http_ask_send(ew__http_ask *ask);
+/* Adds a piece to the body; too large: the call fails. */
+void ew__http_ask_collect(ew__http_ask *ask, ew_str piece);
+
+#endif
