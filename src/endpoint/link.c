@@ -67,6 +67,11 @@ static ew_err conn_aside(ew__conn *conn, const void *bytes, size_t n) {
     return link->owner->aside ? link->owner->aside(link, bytes, n) : EW_EBUSY;
 }
 
+static ew_err conn_again(ew__conn *conn, ew_call *call) {
+    ew__link *link = link_of_conn(conn);
+    return link->owner->again ? link->owner->again(link, call) : EW_EBUSY;
+}
+
 static void conn_acknowledge(ew__conn *conn) { ew__stream_acknowledge(&link_of_conn(conn)->stream); }
 
 static void *conn_shared(ew__conn *conn, const ew__wire *wire) {
@@ -84,6 +89,7 @@ static const ew__conn_ops conn_ops = {.send = conn_send,
                                       .greet = conn_greet,
                                       .become = conn_become,
                                       .aside = conn_aside,
+                                      .again = conn_again,
                                       .acknowledge = conn_acknowledge,
                                       .shared = conn_shared};
 

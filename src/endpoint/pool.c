@@ -132,10 +132,13 @@ static ew_err on_link_aside(ew__link *link, const void *bytes, size_t n) {
                : ew__aside_send(&pool->asides, &pool->where, bytes, n, (pool->wire->caps & EW__ASIDES_WAIT) != 0);
 }
 
+static ew_err on_link_again(ew__link *link, ew_call *call) { return ew__pool_take(link->owner_ud, call); }
+
 static const ew__link_owner owner = {.holds_eof = on_link_holds_eof,
                                      .lost = on_link_lost,
                                      .ready = on_link_ready,
                                      .aside = on_link_aside,
+                                     .again = on_link_again,
                                      .closed = on_link_closed};
 
 static void adopt(ew__pool *pool, ew__link *link) {

@@ -69,6 +69,17 @@ static void on_head(ew__http_ask *ask, const ew__http_head *head) {
     ask->ops->head(ask, head);
 }
 
+/* The server closes, and was not asked yet what the call wants of it: another connection does that. */
+static void hand_on(ew__http_ask *ask) {
+    ew__conn *conn = ask->peer.conn;
+    ew_call *call = ew__http_ask_detach(ask);
+    close_connection(ask);
+    if (!conn->ops->again || conn->ops->again(conn, call) != EW_OK)
+        ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
+                         EW_STR("the server closed the connection before it was asked"));
+    ew_call_unref(call);
+}
+
 static void on_end(ew__http_ask *ask) {
     ew__conn *conn = ask->peer.conn;
     ask->ops->end(ask);
@@ -77,8 +88,7 @@ static void on_end(ew__http_ask *ask) {
     if (ask->closed)
         return;
     if (!ask->keep_alive && ask->call)
-        ew__http_ask_break_off(ask, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
-                               "the server closed the connection before it was asked");
+        hand_on(ask);
     else if (!ask->keep_alive)
         close_connection(ask);
     else if (conn->ops->ready && !ask->call)

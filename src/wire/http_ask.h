@@ -25,7 +25,10 @@ typedef struct ew__http_ask ew__http_ask;
 typedef struct ew__http_ask_ops {
     void (*head)(ew__http_ask *ask, const ew__http_head *head); /* of an answer; there is a call */
     void (*piece)(ew__http_ask *ask, ew_str piece);             /* of its body; there is a call */
-    /* The answer is complete; perhaps the call has ended before it. Afterwards the connection is free, or closed. */
+    /*
+     * The answer is complete; perhaps the call has ended before it. Afterwards the connection is free, or closed. If it
+     * cannot be kept (keep_alive), nothing may be asked any more: a call that is left is handed to another connection.
+     */
     void (*end)(ew__http_ask *ask);
 } ew__http_ask_ops;
 

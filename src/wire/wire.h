@@ -44,6 +44,7 @@ typedef struct ew__greeting {
     uint8_t state;
     bool everywire;   /* the server is one of ours */
     uint32_t n_peers; /* connections to it */
+    uint64_t until;   /* what is known holds so long without any; 0: not at all */
     void *waiting;    /* those whose calls wait for its answer */
 } ew__greeting;
 
@@ -156,6 +157,11 @@ typedef struct ew__conn_ops {
      * until then (Nagle) would wait for our delayed one, 40 ms. May be NULL.
      */
     void (*acknowledge)(ew__conn *conn);
+    /*
+     * Calling: a call that was opened here, of which nothing has left: another connection is to have it. The peer lets go
+     * of it. EW_OK; EW_EBUSY, EW_ENOMEM: nothing happened. May be NULL.
+     */
+    ew_err (*again)(ew__conn *conn, ew_call *call);
     /* What all connections of another wire share on this home (its scratch); NULL: no memory. May be NULL. */
     void *(*shared)(ew__conn *conn, const ew__wire *wire);
 } ew__conn_ops;

@@ -219,6 +219,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
+        if self.worker.options.closes:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(data)
 
@@ -303,6 +305,7 @@ def main():
     p.add_argument("--noise", action="store_true")
     p.add_argument("--strict", action="store_true", help="answers nothing before initialized")
     p.add_argument("--always-stream", action="store_true")
+    p.add_argument("--closes", action="store_true", help="the connection, after each answer")
     p.add_argument("--announce-after", type=float, default=0)
     p.add_argument("--silent", action="store_true", help="never announces")
     p.add_argument("--exit-with", type=int, help="at once")

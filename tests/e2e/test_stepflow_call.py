@@ -137,6 +137,12 @@ class Generations(Case):
             r = cli("call", HTTP, "mirror", "7", "--", *worker(HTTP, gen, "--always-stream"))
             self.assertEqual(self.ok(r), 7)
 
+    def test_a_connection_for_each_answer(self):
+        """One that closes after each: it is greeted over several connections, once."""
+        for gen in (1, 3, 4):
+            r = cli("call", HTTP, "mirror", "7", "--", *worker(HTTP, gen, "--closes", "--strict"))
+            self.assertEqual(self.ok(r), 7)
+
     def test_stray_prints(self):
         r = cli("call", STDIO, "print", "--", *worker(STDIO, 2))
         self.assertEqual(self.ok(r), 1)

@@ -270,6 +270,15 @@ static ew_err conn_aside(ew__conn *conn, const void *bytes, size_t n) {
     return EW_OK;
 }
 
+/* The same kind of connection once more; a raw end is the test's. */
+static ew_err conn_again(ew__conn *conn, ew_call *call) {
+    const rig_end *end = end_of(conn);
+    rig *r = end->pair->rig;
+    rig_pair *pair = end->pair->end[!end->side].raw ? rig_connect_raw(r, !end->side) : rig_connect(r);
+    rig_end *fresh = &pair->end[end->side];
+    return fresh->peer && !fresh->closing ? fresh->peer->wire->open(fresh->peer, call) : EW_EBUSY;
+}
+
 /* One wire beside the rig's own. */
 static void *conn_shared(ew__conn *conn, const ew__wire *wire) {
     rig_end *end = end_of(conn);
@@ -291,6 +300,7 @@ static const ew__conn_ops conn_ops = {.send = conn_send,
                                       .ready = conn_ready,
                                       .greet = conn_greet,
                                       .aside = conn_aside,
+                                      .again = conn_again,
                                       .shared = conn_shared};
 
 /* ---- reading ---- */

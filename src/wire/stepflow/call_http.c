@@ -3,7 +3,8 @@
  * JSON body, or by a stream of events in which the server may ask us things; our replies are POSTs of their own.
  *
  * The server is greeted (initialize, initialized) once, by the first connection that has a call, not by each: the calls
- * of the others wait for that. When the last connection has gone, it may be another server that comes next.
+ * of the others wait for that. When the last connection has gone, it may be another server that comes next; but a
+ * server that closes after each answer is greeted over several connections, and known for a while without any.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "frame/sse.h"
@@ -14,7 +15,10 @@
 
 #define NONE ((ew_str){NULL, 0})
 
-enum { STRANGE, GREETED, KNOWN }; /* ew__greeting.state */
+#define MEMORY_MS 10000 /* for a server that closes after each answer */
+
+/* ew__greeting.state; ANSWERED: it is still to be told that it is initialized */
+enum { STRANGE, GREETED, ANSWERED, KNOWN };
 
 enum { IDLE, WAITS, HELLO, HELLO_DONE, ASKED }; /* what the connection is at */
 
@@ -29,6 +33,7 @@ typedef struct sf_client {
     uint8_t phase;
     bool bare;         /* the component was named without a slash */
     bool streaming;    /* the answer is a stream of events */
+    bool polite;       /* the server has answered, and said that it closes */
     char instance[80]; /* the server among several, as it calls itself; may be empty */
 } sf_client;
 
@@ -123,6 +128,21 @@ static void greet(sf_client *client) {
     ew__buf_done(&text);
 }
 
+/* The second half: it is told that it is initialized. */
+static void confirm(sf_client *client) {
+    ew__home *home = client->ask.peer.conn->home;
+    uint64_t until = home->now + EW__MS(home->limits->runtime_wait_ms);
+    ew__rpc_out text;
+    site_of(client)->greeting.state = GREETED;
+    client->phase = HELLO_DONE;
+    ew__rpc_out_begin(&text, EW__SF_INITIALIZED_TEXT);
+    if (ew__timer_active(&client->patience) || /* the time of the first half goes on */
+        ew__timer_set(&home->timers, &client->patience, until, on_no_hello) == EW_OK)
+        post(client, &text, NULL);
+    else
+        no_memory(client);
+}
+
 static void wait_for_greeting(sf_client *client) {
     sf_client *first = site_of(client)->greeting.waiting;
     client->phase = WAITS;
@@ -189,7 +209,9 @@ static void on_no_hello(ew__timer *timer, uint64_t now) {
 static void know(sf_client *client) {
     ew__site *site = site_of(client);
     end_greeting(client, KNOWN);
-    send_call(client);
+    client->phase = IDLE;
+    if (client->ask.keep_alive)
+        send_call(client);
     for (sf_client *next; (next = next_waiting(site)) != NULL;)
         send_call(next);
 }
@@ -204,7 +226,7 @@ static bool is_ours(const sf_client *client, ew_str id) {
 /* Ends the call, or asks again with the other spelling of the name. */
 static void on_answer(sf_client *client, const ew__rpc *message) {
     ew_call *call = client->ask.call;
-    if (!ew__sf_end_call(call, message, client->bare || client->streaming)) {
+    if (!ew__sf_end_call(call, message, client->bare || client->streaming || !client->ask.keep_alive)) {
         client->bare = true;
         send_call(client);
         return;
@@ -256,9 +278,20 @@ static void refused_hello(sf_client *client, const ew__json_doc *doc, const ew__
     fail_all(client, EW_ORIGIN_PROTOCOL, fault.status, text);
 }
 
+/* It has answered. If it closes, somebody else goes on with it. */
+static void answered(sf_client *client) {
+    sf_client *next = client;
+    if (!client->ask.keep_alive) {
+        end_greeting(client, ANSWERED);
+        client->phase = IDLE;
+        next = next_waiting(site_of(client));
+    }
+    if (next)
+        confirm(next);
+}
+
 /* message: the answer, if what came is one. doc: any other JSON. */
 static void on_hello(sf_client *client, const ew__json_doc *doc, const ew__rpc *message) {
-    ew__rpc_out text;
     if (client->ask.status >= 400 || (message && message->kind == EW__RPC_ERROR)) {
         refused_hello(client, doc, message);
     } else if (!message || !is_version(message->result)) {
@@ -266,9 +299,7 @@ static void on_hello(sf_client *client, const ew__json_doc *doc, const ew__rpc *
                  "the server did not answer initialize as a Stepflow component server does");
     } else {
         site_of(client)->greeting.everywire = ew__sf_is_everywire(message->result);
-        client->phase = HELLO_DONE;
-        ew__rpc_out_begin(&text, EW__SF_INITIALIZED_TEXT);
-        post(client, &text, NULL);
+        answered(client);
     }
 }
 
@@ -395,6 +426,7 @@ static void on_piece(ew__http_ask *ask, ew_str piece) {
 static void on_end(ew__http_ask *ask) {
     sf_client *client = client_of(ask);
     bool streamed = client->streaming;
+    client->polite = !ask->keep_alive;
     if (ask->call && streamed) {
         ew__sse_feed_eof(&client->sse);
         take_events(client);
@@ -463,7 +495,11 @@ static void gone(ew__peer *peer, ew_err why) {
     ew__http_ask_gone(&client->ask, why);
     leave(client);
     ew__sse_done(&client->sse);
-    if (--site->greeting.n_peers == 0)
+    if (--site->greeting.n_peers > 0)
+        return;
+    bool keep = client->polite && site->greeting.state >= ANSWERED;
+    site->greeting.until = peer->conn->home->now + EW__MS(MEMORY_MS);
+    if (!keep)
         site->greeting = (ew__greeting){.state = STRANGE};
 }
 
@@ -473,9 +509,12 @@ static uint32_t capacity(const ew__peer *peer) {
 
 static ew_err open_call(ew__peer *peer, ew_call *call) {
     sf_client *client = (sf_client *)(void *)peer;
-    const ew__greeting *greeting = &peer->conn->site->greeting;
+    ew__greeting *greeting = &peer->conn->site->greeting;
     if (capacity(peer) == 0)
         return EW_EBUSY;
+    if (greeting->n_peers == 1 && greeting->until && peer->conn->home->now > greeting->until)
+        greeting->state = STRANGE;
+    greeting->until = 0;
     ew__http_ask_take(&client->ask, call, &callee);
     call->wire = EW__STEPFLOW_NAME;
     client->bare = false;
@@ -483,6 +522,8 @@ static ew_err open_call(ew__peer *peer, ew_call *call) {
         send_call(client);
     else if (greeting->state == GREETED)
         wait_for_greeting(client);
+    else if (greeting->state == ANSWERED)
+        confirm(client);
     else
         greet(client);
     return EW_OK;

@@ -357,6 +357,50 @@ static void test_wire_stepflow_http_greet__lost_meanwhile(void **state) {
     }
 }
 
+#define CLOSES "200 OK\r\nConnection: close"
+
+/* A server that closes after each answer: the greeting goes on over other connections, and is remembered for a while. */
+static void test_wire_stepflow_http_greet__closes(void **state) {
+    (void)state;
+    world w;
+    world_plain(&w);
+    rig_pair *a = server(&w), *b = server(&w);
+    rig_call *one = open_call(a, "/e", "1"), *two = open_call(b, "/e", "2");
+    hear_initialize(&w, a);
+    answer_as(&w, a, CLOSES, WELCOME);
+    rig_pair *c = w.r.pairs; /* where the call of a is now */
+    assert_true(is_over(a) && c != b);
+    hear_post(&w, b, INITIALIZED);
+    hear_nothing(c);
+    say_text(b, "HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    rig_pair *d = w.r.pairs;
+    assert_true(is_over(b) && d != c);
+    hear_execute(&w, c, 1, "'/e'", "1");
+    hear_execute(&w, d, 2, "'/e'", "2");
+    answer_as(&w, c, CLOSES, OUTPUT("$1", "1"));
+    answer_as(&w, d, CLOSES, OUTPUT("$2", "2"));
+    check_done(&w, one, "1");
+    check_done(&w, two, "2");
+    rig_advance(&w.r, 9000);
+    rig_pair *e = server(&w);
+    rig_call *three = open_call(e, "e", "3");
+    hear_execute(&w, e, 3, "'/e'", "3");
+    answer_as(&w, e, CLOSES,
+              ERROR("$3", "{'code':-32001,'message':'none'}")); /* it cannot be asked for the bare name */
+    check_failed(three, EW_STATUS_NOT_FOUND, EW_ORIGIN_ACTION, "none");
+    rig_advance(&w.r, 11000);
+    rig_pair *f = server(&w);
+    rig_call *four = open_call(f, "/e", "4"); /* it may be another by now */
+    hear_initialize(&w, f);
+    answer_as(&w, f, CLOSES, WELCOME);
+    rig_pair *g = w.r.pairs;
+    hear_post(&w, g, INITIALIZED);
+    rig_cut(g, RIG_SERVER, RIG_RESET);
+    rig_run(&w.r);
+    check_failed(four, EW_STATUS_UNAVAILABLE, EW_ORIGIN_CONNECT, LOST);
+    world_done(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_stepflow_http_greet__once),
@@ -371,6 +415,7 @@ int main(void) {
         cmocka_unit_test(test_wire_stepflow_http_greet__waits_no_more),
         cmocka_unit_test(test_wire_stepflow_http_greet__unasked),
         cmocka_unit_test(test_wire_stepflow_http_greet__lost_meanwhile),
+        cmocka_unit_test(test_wire_stepflow_http_greet__closes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
