@@ -272,7 +272,7 @@ static void read_wish(ew__http_server *server, const ew__http_head *head, const 
         ew__http_require_upgrade(server);
     if (!site->only_guest || is_health(server->page) || server->page == EW__PAGE_METRICS)
         return;
-    if (site->guest->takes(site, EW__HTTP_POST, path))
+    if (site->guest && site->guest->takes(site, EW__HTTP_POST, path))
         ew__http_reject(server, 405, "this method runs nothing here: use POST", "Allow: POST\r\n");
     else
         reject(server, 404, "nothing is here");
