@@ -13,6 +13,7 @@ struct ew__aside {
     ew__where where;
     ew__dial *dial; /* NULL before it is dialled, and once it is connected */
     bool wait;
+    size_t size; /* what it holds at most */
     ew__stream stream;
     ew__out out;
     ew__timer timer;
@@ -28,8 +29,9 @@ static void release(aside *self) {
     ew__asides *asides = self->asides;
     ew__timer_stop(&asides->loop->home.timers, &self->timer);
     ew__out_done(&self->out);
-    ew__free(asides->loop->home.env, self, sizeof *self);
     asides->n--;
+    asides->bytes -= self->size;
+    ew__free(asides->loop->home.env, self, sizeof *self);
 }
 
 static void end(aside *self) {
@@ -132,9 +134,11 @@ static aside *make(ew__asides *asides, const ew__where *where, const void *bytes
     self->asides = asides;
     self->where = *where;
     self->wait = wait;
+    self->size = n;
     ew__out_init(&self->out, &loop->home.blocks);
     ew__out_add(&self->out, bytes, n);
     asides->n++;
+    asides->bytes += n;
     if (self->out.err == EW_OK)
         return self;
     release(self);
@@ -142,7 +146,7 @@ static aside *make(ew__asides *asides, const ew__where *where, const void *bytes
 }
 
 ew_err ew__aside_send(ew__asides *asides, const ew__where *where, const void *bytes, size_t n, bool wait) {
-    bool full = asides->n_waiting >= EW__ASIDES_WAITING;
+    bool full = asides->n_waiting >= EW__ASIDES_WAITING || (asides->n > 0 && asides->bytes + n > EW__ASIDES_BYTES);
     if (full || (where->kind != EW__WHERE_TCP && where->kind != EW__WHERE_UNIX))
         return EW_EBUSY;
     bool now = asides->n - asides->n_waiting < EW__ASIDES_MAX;

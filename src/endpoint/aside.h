@@ -8,8 +8,9 @@
 #include "base/out.h"
 #include "io/stream.h"
 
-#define EW__ASIDES_MAX 16      /* at once */
-#define EW__ASIDES_WAITING 512 /* more wait for one of them to end, at most that many */
+#define EW__ASIDES_MAX 16                           /* at once */
+#define EW__ASIDES_WAITING 512                      /* more wait for one of them to end, at most that many */
+#define EW__ASIDES_BYTES ((size_t)64 * 1024 * 1024) /* of all of them; one alone may be larger */
 
 typedef struct ew__asides ew__asides;
 
@@ -20,13 +21,14 @@ struct ew__asides {
     struct ew__aside *waiting, **last_waiting; /* not dialled yet, in turn */
     uint32_t n;                                /* of both */
     uint32_t n_waiting;
+    size_t bytes;                     /* of all, as they were given */
     void (*gone)(ew__asides *asides); /* the last of them is */
 };
 
 void ew__asides_init(ew__asides *asides, ew__loop *loop, void (*gone)(ew__asides *asides));
 /*
- * where: TCP or Unix; what it points to is borrowed until all are gone. bytes are copied. wait: the peer
- * answers, and closes; until then we do not say that no more will come. EW_OK: begun. EW_EBUSY (too many, or where is a
+ * where: TCP or Unix; what it points to is borrowed until all are gone. bytes are copied. wait: the peer answers, and
+ * closes; until then we do not say that no more will come. EW_OK: begun. EW_EBUSY (too many, too much, or where is a
  * child), EW_ENOMEM: nothing happened.
  */
 ew_err ew__aside_send(ew__asides *asides, const ew__where *where, const void *bytes, size_t n, bool wait);

@@ -137,6 +137,27 @@ static void not_so_many(void **state) {
     finish();
 }
 
+/* What they hold together is limited, too; one that is large enough alone is taken when there is no other. */
+static void not_so_much(void **state) {
+    (void)state;
+    const size_t n = EW__ASIDES_BYTES / 2 + 1;
+    char *bytes = calloc(1, 2 * n);
+    assert_non_null(bytes);
+    begin("127.0.0.1:0");
+    ew__where where = there();
+    assert_int_equal(ew__aside_send(&asides, &where, bytes, n, true), EW_OK);
+    assert_int_equal(ew__aside_send(&asides, &where, bytes, n, true), EW_EBUSY);
+    assert_int_equal(ew__aside_send(&asides, &where, "x", 1, true), EW_OK);
+    ew__asides_close(&asides);
+    run_until(&w, &n_gone, 1);
+    assert_int_equal(asides.bytes, 0);
+    assert_int_equal(ew__aside_send(&asides, &where, bytes, 2 * n, true), EW_OK);
+    ew__asides_close(&asides);
+    run_until(&w, &n_gone, 2);
+    free(bytes);
+    finish();
+}
+
 /* Where the peer answers, our side stays open until it has. */
 static void answered(void **state) {
     (void)state;
@@ -215,7 +236,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrives),     cmocka_unit_test(nobody_reads), cmocka_unit_test(over_unix),
         cmocka_unit_test(not_so_many), cmocka_unit_test(nobody_there), cmocka_unit_test(given_up),
-        cmocka_unit_test(no_memory),   cmocka_unit_test(answered),
+        cmocka_unit_test(no_memory),   cmocka_unit_test(answered),     cmocka_unit_test(not_so_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
