@@ -73,7 +73,7 @@ static void check_known(ew_str text) {
     if (ew__json_validate(text, NULL) != EW_OK)
         return; /* the levels around the params are not counted there: it is too deep */
     check(ew__rrq_read(text, &m) == NULL && m.kind == EW__RRQ_REQUEST && !ew__rrq_read_request(&m, &other));
-    check(!known.foreign && !other.foreign && known.attempt == other.attempt);
+    check(!known.foreign && !other.foreign && known.attempt == other.attempt && known.hops == other.hops);
     check(known.has_deadline == other.has_deadline && (!known.has_deadline || known.deadline_ms == other.deadline_ms));
     check(is_same(known.ids.request, other.ids.request) && is_same(known.ids.job, other.ids.job));
     check(is_same(known.function, other.function) && is_same(known.params, other.params));

@@ -56,20 +56,36 @@ static void add_json_member(ew__buf *out, const char *name, const char *json) {
     (void)ew__json_minify(out, ew_str_from(json));
 }
 
+static bool options_ok(const ew_action_options *options) {
+    return !options || (json_ok(options->input_schema, EW_JSON_NONE) && json_ok(options->output_schema, EW_JSON_NONE) &&
+                        json_ok(options->stream_schema, EW_JSON_NONE) && json_ok(options->metadata, EW_JSON_OBJECT));
+}
+
+ew_err ew__descriptor_begin(ew__buf *out, ew_str key, const ew_action_options *options) {
+    ew_str type, name;
+    if (!split_key(key, &type, &name))
+        return EW_EINVAL;
+    if (!options_ok(options))
+        return EW_ESYNTAX;
+    (void)ew__json_format(out, "{\"key\":%q,\"name\":%q,\"actionType\":%q", key, name, type);
+    if (options && options->description)
+        (void)ew__json_format(out, ",\"description\":%Q", options->description);
+    if (options) {
+        add_json_member(out, "inputSchema", options->input_schema);
+        add_json_member(out, "outputSchema", options->output_schema);
+        add_json_member(out, "streamSchema", options->stream_schema);
+        add_json_member(out, "metadata", options->metadata);
+    }
+    return out->err;
+}
+
 static ew_err write_descriptor(ew__action *action, const ew_action_options *options) {
     ew__buf out;
     ew__buf_init(&out, action->env, (size_t)1024 * 1024);
-    (void)ew__json_format(&out, "{\"key\":%q,\"name\":%q,\"actionType\":%q", action->key, action->name, action->type);
-    if (options && options->description)
-        (void)ew__json_format(&out, ",\"description\":%Q", options->description);
-    if (options) {
-        add_json_member(&out, "inputSchema", options->input_schema);
-        add_json_member(&out, "outputSchema", options->output_schema);
-        add_json_member(&out, "streamSchema", options->stream_schema);
-        add_json_member(&out, "metadata", options->metadata);
-    }
+    ew_err err = ew__descriptor_begin(&out, action->key, options);
     ew__buf_char(&out, '}');
-    ew_err err = out.err ? out.err : ew__arena_str(&action->arena, ew__buf_view(&out), &action->descriptor);
+    if (err == EW_OK)
+        err = out.err ? out.err : ew__arena_str(&action->arena, ew__buf_view(&out), &action->descriptor);
     ew__buf_done(&out);
     return err;
 }
@@ -78,9 +94,6 @@ static ew_err new_action(const ew_env *env, ew_str key, const ew_action_options 
     ew_str type, name;
     if (!split_key(key, &type, &name))
         return EW_EINVAL;
-    if (options && !(json_ok(options->input_schema, EW_JSON_NONE) && json_ok(options->output_schema, EW_JSON_NONE) &&
-                     json_ok(options->stream_schema, EW_JSON_NONE) && json_ok(options->metadata, EW_JSON_OBJECT)))
-        return EW_ESYNTAX;
     ew__action *action = ew__zalloc(env, sizeof *action);
     if (!action)
         return EW_ENOMEM;
@@ -187,7 +200,7 @@ static ew_err put_remote(ew__actions *actions, ew__action *action) {
     if (err != EW_OK)
         return err;
     ew__action *holder = ew__map_get(&actions->by_key, action->key);
-    if (holder && !is_remote(holder))
+    if (holder && (!is_remote(holder) || holder->ours))
         return EW_OK;
     if (holder) {
         err = ew__map_put(&actions->shared, holder->key, (void *)(uintptr_t)&ambiguous);
@@ -197,7 +210,8 @@ static ew_err put_remote(ew__actions *actions, ew__action *action) {
         err = put_key(&actions->by_key, action->key, action);
     }
     ew__action *named = ew__map_get(&actions->by_name, action->name);
-    bool ours = named && (named == &ambiguous || !is_remote(named)); /* whoever connects takes no name from us */
+    /* whoever connects takes no name from us */
+    bool ours = named && (named == &ambiguous || !is_remote(named) || named->ours);
     return err == EW_OK && !ours ? put_name(actions, action) : err;
 }
 

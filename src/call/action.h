@@ -5,6 +5,7 @@
 #ifndef EW_CALL_ACTION_H
 #define EW_CALL_ACTION_H
 
+#include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include <everywire/app.h>
@@ -26,7 +27,8 @@ typedef struct ew__action {
     ew_str name;       /* "greet" */
     ew_str type;       /* "flow" */
     ew_str descriptor; /* JSON object */
-    ew_str long_key;   /* "RUNTIME:/flow/greet" when it is another program's that is connected to us; else empty */
+    ew_str long_key;   /* "RUNTIME:/flow/greet" when another program has it; else empty */
+    bool ours;         /* another program has it, but it is as good as ours: what is not takes no key from it */
     void (*drop)(void *ops_ud); /* gives ops_ud back; may be NULL */
     ew__arena arena;
 } ew__action;
@@ -74,6 +76,11 @@ ew_err ew__registry_set_remotes(ew__registry *registry, ew__action *const *actio
  */
 ew_err ew__action_new_remote(const ew_env *env, ew_str runtime, ew_str key, ew_str descriptor,
                              const ew__callee_ops *ops, void *ops_ud, void (*drop)(void *ops_ud), ew__action **ret);
+/*
+ * Appends a descriptor without its end: {"key":..,"name":..,"actionType":..,"description":... and so on, no }. options may
+ * be NULL. EW_EINVAL: not a key; EW_ESYNTAX: a schema or the metadata is no JSON; EW_ENOMEM.
+ */
+ew_err ew__descriptor_begin(ew__buf *out, ew_str key, const ew_action_options *options);
 /* The newest version, with a reference for the caller. Any thread. */
 ew__actions *ew__registry_get(ew__registry *registry);
 

@@ -8,6 +8,7 @@
 #include "call/call_memory.h"
 #include "call/input_queue.h"
 #include "json/json.h"
+#include "json/text.h"
 
 static void dropped(ew__home *home) { atomic_fetch_add_explicit(&home->dropped, 1, memory_order_relaxed); }
 
@@ -117,13 +118,21 @@ static ew__end make_fault(ew_origin origin, ew_status status, ew_str message) {
     return end;
 }
 
+/* The caller is no longer there: what comes now is dropped, and nobody needs to wait for a reader. */
+static void abandon(ew_call *call, ew__cancel_why why) {
+    ew_call_ref(call);
+    ew__call_cancel(call, why);
+    ew__call_room(call);
+    ew_call_unref(call);
+}
+
 static void on_deadline(ew__timer *timer, uint64_t now) {
     ew_call *call = ew__container_of(timer, ew_call, deadline_timer);
     (void)now;
     ew_call_ref(call);
     ew__end end = make_fault(EW_ORIGIN_DEADLINE, EW_STATUS_DEADLINE_EXCEEDED, EW_STR("the deadline has passed"));
     tell_end(call, &end);
-    ew__call_cancel(call, EW__CANCEL_DEADLINE);
+    abandon(call, EW__CANCEL_DEADLINE);
     ew_call_unref(call);
 }
 
@@ -166,6 +175,11 @@ void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str 
     (void)finish(call, &end);
 }
 
+void ew__call_fault_as(ew_call *call, ew_origin origin, const ew_fault *fault) {
+    ew__end end = {.status = fault->status, .origin = origin, .fault = *fault};
+    (void)finish(call, &end);
+}
+
 ew_err ew__call_fault(ew_call *call, const ew_fault *fault) {
     ew__end end = {.status = fault->status, .origin = EW_ORIGIN_ACTION, .fault = *fault};
     if (is_our_deadline(call, fault->status))
@@ -181,7 +195,7 @@ static ew_err lose_chunk(ew_call *call, ew_err err, ew_str too_much) {
     ew__end end = make_fault(EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
                              err == EW_ENOMEM ? EW_STR("out of memory") : too_much);
     tell_end(call, &end);
-    ew__call_cancel(call, EW__CANCEL_GONE);
+    abandon(call, EW__CANCEL_GONE);
     return err;
 }
 
@@ -247,7 +261,7 @@ void ew__call_release(ew_call *call) {
         ew__timer_stop(&home->timers, &call->deadline_timer);
         ew__end end = make_fault(EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the caller has gone"));
         observe_ended(call, &end);
-        ew__call_cancel(call, EW__CANCEL_GONE);
+        abandon(call, EW__CANCEL_GONE);
     }
     ew_call_unref(call);
 }
@@ -299,6 +313,19 @@ ew_str ew_call_labels(const ew_call *call) { return call->labels; }
 /* Most calls of a wire that carries no trace are over before anybody asks for one. */
 enum { TRACE_NONE, TRACE_BUSY, TRACE_MADE };
 
+/* Both in one walk, for every call that goes on through a bridge comes here. The first of each counts. */
+static void read_carrier(ew_str carrier, ew_str *ret_parent, ew_str *ret_state) {
+    ew_json_iter it = {.offset_ = 0};
+    *ret_parent = *ret_state = ew__str(NULL, 0);
+    while (ew_json_next(carrier, &it)) {
+        ew_str name = ew__str(it.key.ptr + 1, it.key.len - 2);
+        bool parent = ew__json_name_is(name, EW_STR("traceparent"));
+        ew_str *ret = parent ? ret_parent : ew__json_name_is(name, EW_STR("tracestate")) ? ret_state : NULL;
+        if (ret && !ret->ptr)
+            *ret = ew_json_get_str(it.value, "", ew__str("", 0));
+    }
+}
+
 static void make_trace(ew_call *call) {
     ew__rng own, *rng = &call->home->rng;
     if (!ew__home_here(call->home)) { /* the home's generator is its thread's */
@@ -309,8 +336,9 @@ static void make_trace(ew_call *call) {
         ew__trace_new(&call->trace, rng);
         return;
     }
-    ew_str none = ew__str(NULL, 0), state = ew_json_get_str(call->carrier, "/tracestate", none);
-    (void)ew__trace_continue(&call->trace, rng, ew_json_get_str(call->carrier, "/traceparent", none));
+    ew_str parent, state;
+    read_carrier(call->carrier, &parent, &state);
+    (void)ew__trace_continue(&call->trace, rng, parent);
     if (call->trace.has_parent && ew__tracestate_ok(state))
         call->tracestate = state;
 }

@@ -82,12 +82,16 @@ struct ew_call {
     bool input_full; /* the caller was told to wait with its input */
     bool notify;     /* outgoing: no answer is wanted, where the wire can say so */
     bool traced;     /* an observer has told of its start */
+    bool begun;      /* outgoing: it was given to a connection, so that the peer may have it */
+    uint8_t hops;    /* everywires that it has crossed */
     uint32_t attempt;
     ew__home *home;
     const ew__caller_ops *caller;
     void *caller_ud;
     const ew__callee_ops *callee;
     void *callee_ud;
+    ew_call
+        *lender; /* another call, in whose memory payloads of this one may lie; it lives at least as long; or NULL */
     ew__action *action; /* a reference; NULL for outgoing calls */
     const char *wire;   /* name of the wire it came on, or goes out on */
     ew_str key;
@@ -153,6 +157,8 @@ void ew__call_input_end(ew_call *call);
 
 /* Ends with a fault whose origin is not the action (outgoing calls). message is copied. */
 void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str message);
+/* The same with a whole fault. */
+void ew__call_fault_as(ew_call *call, ew_origin origin, const ew_fault *fault);
 /* Results and chunks that were validated already (a wire's payloads): home thread only. */
 ew_err ew__call_chunk_valid(ew_call *call, ew_str json);
 ew_err ew__call_done_valid(ew_call *call, ew_str json);
@@ -177,6 +183,7 @@ void ew__call_sync_free(ew_call *call);    /* sync.c */
 /* All observers of a home (a chain, rarely more than two) are told, on its thread. A hook may be NULL. */
 struct ew__observer {
     ew__observer *next;
+    bool spans; /* each call is to have a span of its own */
     void (*opened)(ew__observer *observer, ew_call *call);
     void (*chunk)(ew__observer *observer, ew_call *call, size_t bytes);
     /* as the caller was told; CANCELLED when it let go before that. Once for each call that was opened */

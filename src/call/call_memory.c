@@ -33,7 +33,9 @@ bool ew__call_owns(const ew_call *call, ew_str slice) {
 static void release(void *call) { ew_call_unref(call); }
 
 void ew__call_write(ew_call *owner, ew__out *out, ew_str payload) {
-    if (payload.len >= LARGE && owner && ew__call_owns(owner, payload))
+    if (payload.len >= LARGE && owner && !ew__call_owns(owner, payload))
+        owner = owner->lender && ew__call_owns(owner->lender, payload) ? owner->lender : NULL;
+    if (payload.len >= LARGE && owner)
         ew__out_ref(out, payload.ptr, payload.len, release, ew_call_ref(owner));
     else
         ew__out_str(out, payload);

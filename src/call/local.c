@@ -36,8 +36,10 @@ ew_err ew__input_queue_add(ew_call *call, ew_str chunk) {
     return input_full(call) ? EW_FULL : EW_OK;
 }
 
-static struct ew__input_item *take_item(ew_call *call) {
+struct ew__input_item *ew__input_queue_take(ew_call *call) {
     struct ew__input_item *item = call->in_head;
+    if (!item)
+        return NULL;
     call->in_head = item->next;
     if (!call->in_head)
         call->in_tail = NULL;
@@ -46,21 +48,23 @@ static struct ew__input_item *take_item(ew_call *call) {
     return item;
 }
 
-static void free_item(ew_call *call, struct ew__input_item *item) {
+ew_str ew__input_item_text(const struct ew__input_item *item) { return ew__str(item->bytes, item->len); }
+
+void ew__input_item_free(const ew_call *call, struct ew__input_item *item) {
     ew__free(call->home->env, item, sizeof *item + item->len);
 }
 
 void ew__input_queue_clear(ew_call *call) {
     while (call->in_head)
-        free_item(call, take_item(call));
+        ew__input_item_free(call, ew__input_queue_take(call));
 }
 
 void ew__input_queue_deliver(ew_call *call) {
     ew_call_ref(call); /* the handler may end the call in its callback */
     while (call->callee_open && call->on_input && call->in_head) {
-        struct ew__input_item *item = take_item(call);
-        call->on_input(call, ew__str(item->bytes, item->len), false, call->on_input_arg);
-        free_item(call, item);
+        struct ew__input_item *item = ew__input_queue_take(call);
+        call->on_input(call, ew__input_item_text(item), false, call->on_input_arg);
+        ew__input_item_free(call, item);
     }
     if (call->callee_open && !call->in_head)
         ew__call_input_room(call);

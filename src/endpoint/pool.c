@@ -220,7 +220,8 @@ static uint64_t calls_per_link(const ew__wire *wire, const ew_limits *limits) {
 
 static bool wants_dial(ew__pool *pool) {
     const ew_limits *limits = pool->loop->home.limits;
-    uint64_t most = pool->where.kind == EW__WHERE_CHILD ? 1 : limits->client_connections;
+    uint64_t most = pool->most_links ? pool->most_links : limits->client_connections;
+    most = pool->where.kind == EW__WHERE_CHILD ? 1 : most;
     uint64_t per_link = is_session(pool) ? calls_per_link(pool->wire, limits) : 1;
     bool wanted = pool->n_waiting > pool->n_dialling * per_link && pool->n_links + pool->n_dialling < most;
     return wanted && (!pool->kind->may_dial || pool->kind->may_dial(pool));
@@ -231,6 +232,7 @@ void ew__pool_serve_dialled(ew__pool *pool) {
     while (pool->first && (link = free_link(pool)) != NULL) {
         ew_call *call = ew__pool_dequeue(pool->first);
         link->idle_since = pool->loop->home.now;
+        call->begun = true;
         if (pool->wire->open(link->peer, call) != EW_OK)
             ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
     }
@@ -310,6 +312,7 @@ ew_err ew__pool_take(ew__pool *pool, ew_call *call) {
     *wait = (struct ew__pool_wait){.call = call, .pool = pool, .since = pool->loop->home.now};
     call->callee = &waiting;
     call->callee_ud = wait;
+    call->begun = false;
     enqueue(pool, wait);
     pool->kind->serve(pool, wait);
     return EW_OK;

@@ -38,6 +38,7 @@ struct ew__pool {
     uint64_t n_calls; /* that ever waited */
     uint32_t n_dialling;
     uint32_t n_links;
+    uint64_t most_links; /* 0: limits->client_connections */
     struct ew__pool_dial *dials;
     ew__scratches scratches;
     ew__traffic traffic;

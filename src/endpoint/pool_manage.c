@@ -44,6 +44,7 @@ static void give(ew__pool *pool, managing *self) {
     ew__runner *runner;
     while (pool->first && (runner = least_busy(self)) != NULL) {
         ew_call *call = ew__pool_dequeue(pool->first);
+        call->begun = true;
         if (pool->wire->open(runner->link->peer, call) != EW_OK)
             ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
     }

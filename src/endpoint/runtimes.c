@@ -323,7 +323,10 @@ uint32_t ew__runtime_capacity(const ew__runtime *runtime) {
 
 ew_err ew__runtime_send(ew__runtime *runtime, ew_call *call) {
     ew__link *link = runtime->link;
-    return ew__runtime_capacity(runtime) > 0 ? link->peer->wire->open(link->peer, call) : EW_EBUSY;
+    if (ew__runtime_capacity(runtime) == 0)
+        return EW_EBUSY;
+    call->begun = true;
+    return link->peer->wire->open(link->peer, call);
 }
 
 bool ew__runtime_settling(const ew__runtime *runtime, uint64_t quiet_ms, uint64_t *ret_until) {

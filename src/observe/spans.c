@@ -245,4 +245,5 @@ void ew__spans_enable(ew__spans *spans, bool on, bool realtime) {
     spans->realtime = realtime;
     spans->observer.opened = on && realtime ? on_opened : NULL;
     spans->observer.ended = on ? on_ended : NULL;
+    spans->observer.spans = on;
 }

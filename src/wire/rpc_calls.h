@@ -40,6 +40,8 @@ typedef struct ew__rpc_list {
 } ew__rpc_list;
 
 /* What the wire does when it is told. */
+#define EW__RPC_OVERRUN "overrun: the stream was not taken, and held up its connection"
+
 typedef struct ew__rpc_calls_ops {
     void (*overrun)(ew__rpc_call *entry); /* it held up everybody else for too long: end it (it is then removed) */
     void (*resume)(ew__rpc_calls *all);   /* nothing holds up reading any more: go on in the next turn */

@@ -272,6 +272,36 @@ static void context(rig *r, const contract_wire *w) {
          strstr(rc->result, "{\"context\":{\"user\": 1},\"labels\":{\"a\":\"b\"},"));
 }
 
+/* How many everywires a call has crossed, from end to end. The first one is told on a connection that is new. */
+static void call_with_hops(rig *r, rig_pair *pair, rig_request request) {
+    static const uint8_t counts[] = {1, 0, 9, 255};
+    for (size_t i = 0; i < sizeof counts; i++) {
+        request.hops = counts[i];
+        r->seen_hops = 1000;
+        rig_call *rc = rig_open(pair, &request);
+        if (request.input_stream)
+            rig_call_send_end(rc);
+        rig_run(r);
+        MUST(rc->ended == 1 && rc->status == EW_STATUS_OK);
+        MUST(r->seen_hops == counts[i]);
+    }
+}
+
+static void hops(rig *r, const contract_wire *w) {
+    (void)w;
+    call_with_hops(r, rig_connect(r), (rig_request){.key = "/test/echo", .input = EW_STR("{}")});
+}
+
+static void hops_streamed(rig *r, const contract_wire *w) {
+    (void)w;
+    call_with_hops(r, rig_connect(r), (rig_request){.key = "/test/say", .input = EW_STR("[1]"), .stream = true});
+}
+
+static void hops_of_input(rig *r, const contract_wire *w) {
+    (void)w;
+    call_with_hops(r, rig_connect(r), (rig_request){.key = "/test/sum", .input_stream = true});
+}
+
 static void list(rig *r, const contract_wire *w) {
     (void)w;
     rig_pair *pair = rig_connect(r);
@@ -386,6 +416,9 @@ const scenario scenarios_plain[] = {
     {.name = "input_backpressure", .needs = EW__CAN_INPUT, .run = input_backpressure, .large = true},
     {.name = "trace", .needs = EW__CAN_TRACE, .run = trace},
     {.name = "context", .needs = EW__CAN_CONTEXT, .run = context},
+    {.name = "hops", .run = hops},
+    {.name = "hops_streamed", .needs = EW__CAN_CHUNKS, .run = hops_streamed, .large = true},
+    {.name = "hops_of_input", .needs = EW__CAN_INPUT, .run = hops_of_input, .large = true},
     {.name = "list", .needs = EW__CAN_LIST, .run = list},
     {.name = "fidelity", .run = fidelity, .large = true},
     {.name = "fidelity_of_chunks", .needs = EW__CAN_CHUNKS, .run = fidelity_of_chunks, .large = true},

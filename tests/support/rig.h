@@ -81,6 +81,8 @@ typedef struct rig_request {
     const char *context, *labels;
     bool list, stream, input_stream;
     uint64_t timeout_ms;
+    uint8_t hops;
+    bool notify;
     uint32_t full_after; /* the caller answers EW_FULL to its n-th chunk and all after it; 0: never */
 } rig_request;
 
@@ -142,6 +144,7 @@ struct rig {
     /* what the test actions saw */
     unsigned n_opened, n_cancelled, n_waits;
     int64_t seen_deadline_ms;
+    unsigned seen_hops;
     ew_call *held; /* a reference: the call of /test/hold */
 };
 

@@ -11,6 +11,7 @@
 static void opened(ew_call *call) {
     rig_of(call)->n_opened++;
     rig_of(call)->seen_deadline_ms = ew_call_deadline_ms(call);
+    rig_of(call)->seen_hops = call->hops;
 }
 
 static void on_cancel(ew_call *call, void *arg) {

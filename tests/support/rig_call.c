@@ -116,6 +116,8 @@ static void fill_call(ew_call *call, const rig_request *request) {
     call->labels = ew_str_from(request->labels);
     call->wants_chunks = request->stream;
     call->has_input = request->input_stream;
+    call->hops = request->hops;
+    call->notify = request->notify;
     ew__trace_new(&call->trace, &call->home->rng);
     if (request->timeout_ms)
         call->deadline = ew__home_read_clock(call->home) + EW__MS(request->timeout_ms);

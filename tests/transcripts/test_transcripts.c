@@ -6,6 +6,7 @@
 #include "support/rig.h"
 #include "support/ws_peer.h"
 #include "transcripts/back.h"
+#include "transcripts/lengths.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -39,7 +40,7 @@ typedef struct player {
     unsigned on;         /* ... and its number */
     told calls[10], *call;
     size_t n_calls;
-    uint64_t timeout_ms;              /* of the next calls */
+    uint64_t timeout_ms, hops;        /* of the next calls */
     char context[1000], labels[1000]; /* likewise */
     char lets[26][1000];              /* what {A} to {Z} stand for */
     text say, expect;
@@ -185,26 +186,6 @@ static void say_message(player *p, const char *line) {
     size_t n = p->say.len - begin - head;
     for (size_t i = 0; i < head; i++)
         p->say.bytes[begin + i] = (char)(n >> (24 - 8 * i) & 0xff);
-}
-
-/* Each message becomes a line; what is none of it "(N bytes more)". For free(). */
-static char *message_lines(const char *bytes, size_t n, size_t *ret_len) {
-    FILE *out;
-    char *lines = NULL;
-    assert_non_null(out = open_memstream(&lines, ret_len));
-    while (n >= 4) {
-        const unsigned char *head = (const unsigned char *)bytes;
-        size_t len = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
-        if (len > n - 4)
-            break;
-        (void)fprintf(out, "%.*s\n", (int)len, bytes + 4);
-        bytes += len + 4;
-        n -= len + 4;
-    }
-    if (n)
-        (void)fprintf(out, "(%zu bytes more)\n", n);
-    (void)fclose(out);
-    return lines;
 }
 
 /* Whether what follows is the id: the one that was seen, or now for the first time. Returns its length. */
@@ -353,6 +334,7 @@ static void open_line(player *p, const char *line, bool stream, bool input_strea
                                                    .context = p->context[0] ? p->context : NULL,
                                                    .labels = p->labels[0] ? p->labels : NULL,
                                                    .timeout_ms = p->timeout_ms,
+                                                   .hops = (uint8_t)p->hops,
                                                    .stream = stream,
                                                    .input_stream = input_stream,
                                                    .list = strcmp(key, "(list)") == 0});
@@ -392,6 +374,8 @@ static void event_line(player *p, const char *line) {
     }
     if (strncmp(line, "opened", 6) == 0)
         (void)snprintf(got, sizeof got, "opened %u", p->r.n_opened);
+    else if (strncmp(line, "hops", 4) == 0)
+        (void)snprintf(got, sizeof got, "hops %u", p->r.seen_hops);
     else if (strncmp(line, "telemetry", 9) == 0)
         (void)snprintf(got, sizeof got, "telemetry %s", told_telemetry);
     else if (strncmp(line, "back", 4) == 0)
@@ -455,6 +439,8 @@ static bool request_line(player *p, const char *line) {
     const char *rest = NULL;
     if (is(line, "timeout", &rest))
         return ew__u64_parse(ew_str_from(rest), &p->timeout_ms);
+    if (is(line, "hops", &rest))
+        return ew__u64_parse(ew_str_from(rest), &p->hops) && p->hops <= UINT8_MAX;
     if (is(line, "context", &rest))
         return snprintf(p->context, sizeof p->context, "%s", rest) >= 0;
     if (is(line, "labels", &rest))

@@ -46,6 +46,10 @@ static void write_common_fields(ew__out *out, const ew__site *site, const ew_cal
         ew__out_str(out, EW_STR("\r\nx-everywire-timeout-ms: "));
         write_number(out, (left + 999999) / 1000000);
     }
+    if (call->hops) {
+        ew__out_str(out, EW_STR("\r\nx-everywire-hops: "));
+        write_number(out, call->hops);
+    }
 }
 
 void ew__http_write_request(ew__out *out, const ew__site *site, ew_call *call, uint64_t now) {

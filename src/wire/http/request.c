@@ -3,6 +3,7 @@
  * nothing.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "wire/hops.h"
 #include "wire/http/serve.h"
 
 #define NONE ((ew_str){NULL, 0})
@@ -28,7 +29,7 @@ typedef struct field {
 
 /* One pass over the head: most requests have a handful of fields, and each is wanted by at most one question. */
 typedef struct fields {
-    field host, origin, fetch_site, type, encoding, timeout, traceparent, tracestate;
+    field host, origin, fetch_site, type, encoding, timeout, hops, traceparent, tracestate;
     bool accepts_stream;
     bool has_accept;
     uint8_t accepts; /* EW__ACCEPTS_... */
@@ -97,6 +98,8 @@ static void read_field(fields *all, ew_str name, ew_str value) {
     case 16:
         if (IS("content-encoding"))
             note(&all->encoding, value);
+        else if (IS("x-everywire-hops"))
+            note(&all->hops, value);
         break;
     case 17:
         if (IS("sec-websocket-key"))
@@ -224,6 +227,8 @@ static void on_post(ew__http_server *server, const ew__http_head *head, const fi
     read_content(server, head, all);
     read_stream_wish(server, all, query);
     read_deadline(server, &all->timeout);
+    if (all->hops.count == 1)
+        server->call->hops = ew__hops_read(all->hops.value);
 }
 
 /* ---- all ---- */

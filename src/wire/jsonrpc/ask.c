@@ -1,7 +1,7 @@
 /*
  * wire/jsonrpc/ask.c: what kind of peer this is. A stream of results must be asked for in a way that only everywire
- * knows (?stream=true), so before the first call that wants one the peer is asked for its actions. One that does not
- * answer soon, or says that it knows no such method, gets plain calls.
+ * knows (?stream=true), and so is what it crossed before (?hops=N): before the first call that has such a query the peer
+ * is asked for its actions. One that does not answer soon, or says that it knows no such method, gets plain calls.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/jsonrpc/jsonrpc.h"

@@ -155,14 +155,21 @@ uint32_t ew__jr_capacity(const ew__peer *base) {
     return peer->reader.closed || peer->reader.draining || peer->reader.eof ? 0 : ew__rpc_capacity(&peer->calls);
 }
 
+/* What goes into the method, so that only one of ours is told. */
+static ew__jr_query query_of(const ew__jr_peer *peer, const ew_call *call) {
+    bool told = peer->kind == EW__JR_EVERYWIRE && call->kind == EW__CALL_RUN;
+    return (ew__jr_query){.stream = told && call->wants_chunks && !call->notify, .hops = told ? call->hops : 0};
+}
+
 /* Writes the request. EW_OK, EW_ENOMEM, EW_ELIMIT (too large). */
-static ew_err send_request(ew__jr_peer *peer, ew_call *call, ew_str id, bool stream) {
+static ew_err send_request(ew__jr_peer *peer, ew_call *call, ew_str id) {
+    ew__jr_query query = query_of(peer, call);
     ew__buf method, line;
     ew__rpc_out message;
     ew_str params = call->input;
     bool list = call->kind == EW__CALL_LIST;
     ew__buf_init(&method, call->home->env, SIZE_MAX / 2);
-    ew_err err = ew__jr_write_method(&method, list ? EW_STR("rpc.discover") : call->key, stream);
+    ew_err err = ew__jr_write_method(&method, list ? EW_STR("rpc.discover") : call->key, &query);
     ew_err line_err = ew__jr_one_line(peer, params, &line, &params);
     if (err == EW_OK)
         err = line_err;
@@ -202,23 +209,29 @@ static void send_held(ew__jr_call *entry) {
         ew__call_input_room(call);
 }
 
-void ew__jr_send_now(ew__jr_call *entry) {
-    ew__jr_peer *peer = ew__jr_peer_of(entry);
-    ew_call *call = entry->base.call;
-    entry->phase = EW__JR_SENT;
-    ew_err err = send_request(peer, call, entry->base.id, call->wants_chunks && peer->kind == EW__JR_EVERYWIRE);
-    if (err == EW_OK)
-        send_held(entry);
-    else
-        fail_as(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
-}
-
 static void notify(ew__jr_peer *peer, ew_call *call) {
-    ew_err err = send_request(peer, call, ew__str(NULL, 0), false);
+    ew_err err = send_request(peer, call, ew__str(NULL, 0));
     if (err == EW_OK)
         (void)ew__call_done_valid(call, EW_STR("null"));
     else
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
+}
+
+void ew__jr_send_now(ew__jr_call *entry) {
+    ew__jr_peer *peer = ew__jr_peer_of(entry);
+    ew_call *call = entry->base.call;
+    if (call->notify) { /* it had an id only to be found here */
+        notify(peer, detach(entry));
+        ew_call_unref(call);
+        ew__rpc_reader_call_ended(&peer->reader);
+        return;
+    }
+    entry->phase = EW__JR_SENT;
+    ew_err err = send_request(peer, call, entry->base.id);
+    if (err == EW_OK)
+        send_held(entry);
+    else
+        fail_as(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
 }
 
 /* The id that the caller chose, or a fresh one; in the call's memory. */
@@ -244,12 +257,18 @@ static ew_err add_call(ew__jr_peer *peer, ew__jr_call *entry, ew_call *call) {
     return err == EW_OK ? ew__rpc_call_send(&entry->base, &callee) : err;
 }
 
+/* Whether the peer must be known before the call can leave: there is something that only one of ours is told. */
+static bool asks_first(const ew_call *call) {
+    return call->kind == EW__CALL_RUN && (call->hops || (call->wants_chunks && !call->notify));
+}
+
 ew_err ew__jr_open(ew__peer *base, ew_call *call) {
     ew__jr_peer *peer = (ew__jr_peer *)(void *)base;
     if (ew__jr_capacity(base) == 0)
         return EW_EBUSY;
     call->wire = base->wire->name;
-    if (call->notify) {
+    bool asks = peer->kind <= EW__JR_ASKED && asks_first(call);
+    if (call->notify && !asks) {
         notify(peer, call);
         return EW_OK;
     }
@@ -259,7 +278,7 @@ ew_err ew__jr_open(ew__peer *base, ew_call *call) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
         return EW_OK;
     }
-    if (call->wants_chunks && peer->kind <= EW__JR_ASKED) {
+    if (asks) {
         entry->phase = EW__JR_ASKING;
         ew__jr_ask(peer);
     } else {
@@ -280,6 +299,11 @@ static void on_silence(ew__timer *timer, uint64_t now) {
         return;
     send_cancel(entry);
     ew__jr_fail(entry, EW_ORIGIN_CONNECT, EW_STATUS_DEADLINE_EXCEEDED, "the stream was silent for too long");
+}
+
+void ew__jr_overrun(ew__jr_call *entry) {
+    send_cancel(entry);
+    ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW__RPC_OVERRUN);
 }
 
 /* false: the call has ended, and entry with it. */

@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/jsonrpc/codec.h"
+#include "wire/hops.h"
 
-#define STREAM_SUFFIX EW_STR("?stream=true")
+#define STREAM EW_STR("stream=true")
+#define HOPS EW_STR("hops=")
 
 /* ---- faults ---- */
 
@@ -51,20 +53,54 @@ void ew__jr_read_fault(ew_str error, char *text, size_t capacity, ew_fault *ret)
 
 /* ---- methods ---- */
 
-ew_str ew__jr_action_of(ew_str method, bool *ret_stream) {
-    const size_t n = STREAM_SUFFIX.len;
-    *ret_stream = method.len > n && memcmp(method.ptr + method.len - n, STREAM_SUFFIX.ptr, n) == 0;
-    return *ret_stream ? ew__str(method.ptr, method.len - n) : method;
+/* false: there is something in it that is not known, or comes again. */
+static bool read_query(ew_str query, ew__jr_query *ret) {
+    bool has_hops = false, more = true;
+    while (more) {
+        const char *next = memchr(query.ptr, '&', query.len);
+        size_t n = next ? (size_t)(next - query.ptr) : query.len;
+        ew_str member = ew__str(query.ptr, n);
+        if (!ret->stream && ew__str_is(member, STREAM)) {
+            ret->stream = true;
+        } else if (!has_hops && ew__str_has_prefix(member, HOPS)) {
+            has_hops = true;
+            ret->hops = ew__hops_read(ew__str(member.ptr + HOPS.len, member.len - HOPS.len));
+        } else {
+            return false;
+        }
+        more = next != NULL;
+        query = ew__str(query.ptr + n + more, query.len - n - more);
+    }
+    return true;
 }
 
-ew_err ew__jr_write_method(ew__buf *buf, ew_str action, bool stream) {
+ew_str ew__jr_action_of(ew_str method, ew__jr_query *ret) {
+    *ret = (ew__jr_query){.stream = false};
+    const char *mark = method.len ? memrchr(method.ptr, '?', method.len) : NULL;
+    size_t n = mark ? (size_t)(mark - method.ptr) : 0;
+    if (EW__LIKELY(n == 0))
+        return method;
+    if (read_query(ew__str(mark + 1, method.len - n - 1), ret))
+        return ew__str(method.ptr, n);
+    *ret = (ew__jr_query){.stream = false};
+    return method;
+}
+
+ew_err ew__jr_write_method(ew__buf *buf, ew_str action, const ew__jr_query *query) {
     ew_err err = ew__json_write_str(buf, action, false);
-    if (err == EW_OK && stream) {
-        buf->len--; /* the quote comes again */
-        (void)ew__buf_str(buf, STREAM_SUFFIX);
-        err = ew__buf_char(buf, '"');
+    if (err != EW_OK || (!query->stream && !query->hops))
+        return err;
+    buf->len--; /* the quote comes again */
+    (void)ew__buf_char(buf, '?');
+    if (query->stream)
+        (void)ew__buf_str(buf, STREAM);
+    if (query->stream && query->hops)
+        (void)ew__buf_char(buf, '&');
+    if (query->hops) {
+        (void)ew__buf_str(buf, HOPS);
+        (void)ew__buf_u64(buf, query->hops);
     }
-    return err;
+    return ew__buf_char(buf, '"');
 }
 
 /* ---- rpc.discover ---- */

@@ -17,14 +17,20 @@ ew_err ew__jr_write_fault(ew__buf *buf, int64_t code, const ew_fault *fault);
 /* What a peer's error says, whatever it is. The message is a slice of it, or decoded into text. */
 void ew__jr_read_fault(ew_str error, char *text, size_t capacity, ew_fault *ret);
 
-/* The action that a method names: "greet" of "greet?stream=true". */
-ew_str ew__jr_action_of(ew_str method, bool *ret_stream);
+/* What a method says beside the action's name, as a query: "greet?stream=true&hops=2". */
+typedef struct ew__jr_query {
+    bool stream;
+    uint8_t hops; /* everywires that the call has crossed */
+} ew__jr_query;
+
+/* The action that a method names. A query that has anything else in it, or anything twice, is a part of the name. */
+ew_str ew__jr_action_of(ew_str method, ew__jr_query *ret);
 /* Appends the method that calls an action, as a JSON string. */
-ew_err ew__jr_write_method(ew__buf *buf, ew_str action, bool stream);
+ew_err ew__jr_write_method(ew__buf *buf, ew_str action, const ew__jr_query *query);
 
 /* Appends the OpenRPC document of a listing (an object, key to descriptor). */
 ew_err ew__jr_write_discover(ew__buf *buf, ew_str listing);
-/* Whether a peer's document is one of ours: then it knows ?stream=true. */
+/* Whether a peer's document is one of ours: then it knows queries. */
 bool ew__jr_is_everywire(ew_str document);
 /* Appends the listing of a document, ours or any OpenRPC one. EW_EPROTO: it is none. */
 ew_err ew__jr_read_discover(ew__buf *buf, ew_str document);

@@ -152,19 +152,20 @@ static void on_silence(ew__timer *timer, uint64_t now) {
 }
 
 /* The message's bytes go away; what the call keeps is copied into its memory. */
-static ew__jr_call *fill_call(ew__jr_peer *peer, ew_call *call, const ew__rpc *message, bool stream) {
+static ew__jr_call *fill_call(ew__jr_peer *peer, ew_call *call, const ew__rpc *message, const ew__jr_query *query) {
     ew__jr_call *entry = ew_call_alloc(call, sizeof *entry);
     if (!entry)
         return NULL;
     memset(entry, 0, sizeof *entry);
     entry->base.all = &peer->calls;
     entry->base.call = call;
-    entry->streams = stream && message->id.len;
+    entry->streams = query->stream && message->id.len;
     entry->base.input_open = message->stream == EW__RPC_STREAM_OPEN;
     call->caller_ud = entry;
     call->wire = ew__wire_jsonrpc.name;
     call->wants_chunks = entry->streams;
     call->has_input = entry->base.input_open;
+    call->hops = query->hops;
     uint64_t most = call->home->limits->call_ms;
     if (most)
         call->deadline = call->home->now + EW__MS(most);
@@ -207,9 +208,10 @@ static void feed(ew__jr_peer *peer, ew_str id, ew__jr_row *early) {
     }
 }
 
-static void open_call(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew__action *action, bool stream) {
+static void open_call(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew__action *action,
+                      const ew__jr_query *query) {
     ew_call *call = ew__call_new(peer->peer.conn->home, &caller, NULL);
-    ew__jr_call *entry = call ? fill_call(peer, call, message, stream) : NULL;
+    ew__jr_call *entry = call ? fill_call(peer, call, message, query) : NULL;
     bool ended = false;
     if (!entry) {
         if (call)
@@ -227,14 +229,14 @@ static void open_call(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *b
 }
 
 /* A call with an input stream, some of which may be here already. */
-static void open_stream(ew__jr_peer *peer, const ew__rpc *message, ew__action *action, bool stream) {
+static void open_stream(ew__jr_peer *peer, const ew__rpc *message, ew__action *action, const ew__jr_query *query) {
     ew__jr_row early;
     if (ew__jr_stray_claim(peer, message->id, &early) != EW_OK) {
         refuse(peer, NULL, message->id, 0, EW_STATUS_RESOURCE_EXHAUSTED,
                EW_STR("too many frames came before the request that opens their stream"));
         return;
     }
-    open_call(peer, message, NULL, action, stream);
+    open_call(peer, message, NULL, action, query);
     feed(peer, message->id, &early);
 }
 
@@ -316,9 +318,9 @@ static void serve_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch
     const ew__actions *actions = peer->peer.conn->site->actions;
     ew__action *action = NULL;
     ew_status status;
-    bool stream = false;
+    ew__jr_query query;
     const char *why = ew__rpc_busy(&peer->calls, peer->reader.draining, &status);
-    ew_str name = ew__jr_action_of(method, &stream);
+    ew_str name = ew__jr_action_of(method, &query);
     ew_err err = actions ? ew__actions_find(actions, name, &action) : EW_ENOTFOUND;
     if (why && message->id.len)
         refuse(peer, batch, message->id, 0, status, ew_str_from(why));
@@ -326,13 +328,13 @@ static void serve_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch
         ew__rpc_late(&peer->calls);
     else if (err != EW_OK)
         refuse_action(peer, message, batch, name, err);
-    else if (stream && batch && message->id.len)
+    else if (query.stream && batch && message->id.len)
         refuse(peer, batch, message->id, EW__RPC_INVALID_REQUEST, EW_STATUS_INVALID_ARGUMENT,
                EW_STR("there are no streams in a batch"));
     else if (message->stream == EW__RPC_STREAM_OPEN)
-        open_stream(peer, message, action, stream);
+        open_stream(peer, message, action, &query);
     else
-        open_call(peer, message, batch, action, stream);
+        open_call(peer, message, batch, action, &query);
 }
 
 void ew__jr_serve(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch) {

@@ -142,12 +142,12 @@ static int sniff(const uint8_t *bytes, size_t n) {
 }
 
 static void overrun(ew__rpc_call *base) {
-    static const char why[] = "overrun: the stream was not taken, and held up its connection";
+    static const char why[] = EW__RPC_OVERRUN;
     ew__jr_call *entry = ew__jr_call_of(base);
     if (ew__jr_peer_of(entry)->reader.closed)
         return; /* it ends with the connection */
     if (base->sent)
-        ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, why);
+        ew__jr_overrun(entry);
     else
         ew__jr_give_up(entry, 0, EW_STATUS_RESOURCE_EXHAUSTED, why);
 }

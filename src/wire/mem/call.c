@@ -92,6 +92,7 @@ ew_err ew__mem_open(ew__peer *peer, ew_call *call) {
                            .flags = flags_of(call),
                            .number = ms_left(call),
                            .attempt = call->attempt,
+                           .hops = call->hops,
                            .key = call->key,
                            .payload = call->input,
                            .context = call->context,

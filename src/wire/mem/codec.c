@@ -19,9 +19,10 @@ struct member {
     { type, (uint8_t)offsetof(ew__mem_frame, name) }
 _Static_assert(sizeof(ew__mem_frame) <= UINT8_MAX, "offsets fit a byte");
 
-static const struct member members[][10] = {
-    [EW__MEM_OPEN] = {M(BYTE, flags), M(NUMBER, number), M(NUMBER, attempt), M(TEXT, key), M(JSON, payload),
-                      M(MAYBE_JSON, context), M(MAYBE_JSON, labels), M(TEXT, traceparent), M(TEXT, tracestate)},
+static const struct member members[][11] = {
+    [EW__MEM_OPEN] = {M(BYTE, flags), M(NUMBER, number), M(NUMBER, attempt), M(BYTE, hops), M(TEXT, key),
+                      M(JSON, payload), M(MAYBE_JSON, context), M(MAYBE_JSON, labels), M(TEXT, traceparent),
+                      M(TEXT, tracestate)},
     [EW__MEM_CHUNK_IN] = {M(JSON, payload)},
     [EW__MEM_END_IN] = {{END, 0}},
     [EW__MEM_CANCEL] = {{END, 0}},

@@ -28,6 +28,7 @@ typedef struct ew__mem_frame {
     uint8_t event; /* ew__mem_event */
     uint8_t flags;
     uint8_t status;
+    uint8_t hops;
     uint32_t id;
     uint64_t number; /* open: ms until the deadline; fail: retry after ms; room: bytes */
     uint64_t attempt;

@@ -73,6 +73,7 @@ static ew_err fill_call(ew_call *call, const ew__mem_frame *frame) {
     call->wants_chunks = (frame->flags & EW__MEM_WANTS_CHUNKS) != 0;
     call->has_input = (frame->flags & EW__MEM_HAS_INPUT) != 0;
     call->attempt = (uint32_t)frame->attempt;
+    call->hops = frame->hops;
     (void)ew__trace_continue(&call->trace, &call->home->rng, frame->traceparent);
     read_deadline(call, frame->number);
     const ew_str input = ew_json_get(frame->payload, ""); /* without white space around it */

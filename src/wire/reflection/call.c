@@ -211,6 +211,11 @@ static void on_cancel(ew_call *call, ew__cancel_why why) {
         ew__rf_fail(entry, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled");
 }
 
+void ew__rf_overrun(ew__rf_call *entry) {
+    send_cancel(entry);
+    ew__rf_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW__RPC_OVERRUN);
+}
+
 static void on_room(ew_call *call) { ew__rpc_call_unblock(&((ew__rf_call *)call->callee_ud)->base); }
 
 static const ew__callee_ops callee = {
@@ -266,7 +271,7 @@ static void put_run(ew__rpc_out *out, ew_str id, ew_str head, const ew_call *cal
     ew__rpc_out_add(out, EW_STR("}"));
 }
 
-/* Everything before the payloads. Our own runtimes continue the caller's trace; others might not like the member. */
+/* Everything before the payloads. Our own runtimes continue the caller's trace; others might not like our members. */
 static ew_err write_head(ew__buf *head, const ew__rf_peer *peer, ew_call *call) {
     char parent[EW__TRACEPARENT_LEN];
     (void)ew__buf_cstr(head, "{\"key\":");
@@ -276,6 +281,8 @@ static ew_err write_head(ew__buf *head, const ew__rf_peer *peer, ew_call *call) 
     ew__trace_parent(ew__call_trace(call), parent);
     (void)ew__buf_cstr(head, ",\"traceparent\":\"");
     (void)ew__buf_add(head, parent, sizeof parent);
+    if (call->hops)
+        return ew__json_format(head, "\",\"everywireHops\":%u", (unsigned)call->hops);
     return ew__buf_char(head, '"');
 }
 

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/reflection/codec.h"
+#include "wire/hops.h"
 
 #define NONE ((ew_str){NULL, 0})
 
@@ -33,10 +34,10 @@ static bool labels_ok(ew_str labels) {
 }
 
 const char *ew__rf_read_run(const ew__json_doc *doc, ew_str params, ew__rf_run *ret) {
-    enum { KEY, INPUT, INIT, CONTEXT, LABELS, STREAM, STREAM_INPUT, TRACEPARENT, N };
+    enum { KEY, INPUT, INIT, CONTEXT, LABELS, STREAM, STREAM_INPUT, TRACEPARENT, HOPS, N };
     static const ew_str names[N] = {
-        {"key", 3},    {"input", 5},        {"init", 4},        {"context", 7}, {"telemetryLabels", 15},
-        {"stream", 6}, {"streamInput", 11}, {"traceparent", 11}};
+        {"key", 3},    {"input", 5},        {"init", 4},         {"context", 7},       {"telemetryLabels", 15},
+        {"stream", 6}, {"streamInput", 11}, {"traceparent", 11}, {"everywireHops", 13}};
     ew_str value[N];
     if (ew_json_typeof(params) != EW_JSON_OBJECT)
         return "params must be an object";
@@ -50,6 +51,7 @@ const char *ew__rf_read_run(const ew__json_doc *doc, ew_str params, ew__rf_run *
     ret->context = unless_null(value[CONTEXT]);
     ret->labels = unless_null(value[LABELS]);
     ret->traceparent = plain(value[TRACEPARENT]);
+    ret->hops = ew__hops_read(value[HOPS]);
     if (ret->key.len == 0)
         return "key must be a string that is not empty, and not too long";
     if (!read_flag(value[STREAM], &ret->stream))

@@ -20,6 +20,7 @@ typedef struct ew__rf_run {
     ew_str context;     /* any JSON */
     ew_str labels;      /* an object whose values are strings */
     ew_str traceparent; /* plain text: our own managers say whose span the run belongs to */
+    uint8_t hops;       /* ... and how many everywires are behind it */
     bool stream;
     bool stream_input;
     char text[EW__RF_TEXT_ROOM];

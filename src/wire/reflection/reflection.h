@@ -117,6 +117,7 @@ void ew__rf_notified(ew__rf_peer *peer, const ew__json_doc *doc,
                      const ew__rpc *message); /* streamChunk, runActionState */
 void ew__rf_answered(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc *message);
 void ew__rf_fail(ew__rf_call *entry, ew_origin origin, ew_status status, const char *message);
+void ew__rf_overrun(ew__rf_call *entry); /* its stream held up the connection: the runtime is asked to stop */
 void ew__rf_fail_all(ew__rf_peer *peer, ew_origin origin, ew_status status, const char *message);
 
 /* ---- greet.c ---- */

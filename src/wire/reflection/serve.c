@@ -149,6 +149,7 @@ static ew__rf_call *fill_call(ew__rf_peer *peer, ew_call *call, const ew__rpc *m
     call->wire = ew__wire_reflection.name;
     call->wants_chunks = run->stream;
     call->has_input = run->stream_input;
+    call->hops = run->hops;
     uint64_t most = call->home->limits->call_ms;
     if (most)
         call->deadline = call->home->now + EW__MS(most);

@@ -337,8 +337,7 @@ static void drained(ew__peer *base) {
 
 static void on_overrun(ew__rpc_call *entry) {
     if (entry->sent)
-        ew__rf_fail((ew__rf_call *)(void *)entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
-                    "overrun: the stream was not taken, and held up its connection");
+        ew__rf_overrun((ew__rf_call *)(void *)entry);
     else
         ew__rf_serve_overrun((ew__rf_call *)(void *)entry);
 }

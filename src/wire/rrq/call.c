@@ -194,6 +194,7 @@ static ew_err send_request(ew__rrq_peer *peer, ew_call *call, const ew__rrq_ids 
                        .now_ms = wall,
                        .has_deadline = call->deadline != EW__NEVER,
                        .attempt = call->attempt,
+                       .hops = call->hops,
                        .context = call->context,
                        .labels = call->labels,
                        .traceparent = ew__str(parent, sizeof parent),
@@ -232,10 +233,11 @@ static ew_str unsent_reason(ew_err err) {
                                : EW_STR("out of memory");
 }
 
-/* What a bridge hands over was not asked before whether this wire can carry it. */
+/* What must never be sent is looked at in any case; but the context of a call that a bridge hands over was asked for. */
 static const char *problem_of(const ew_call *call) {
-    ew_request_options options = {
-        .action = call->key, .input = call->input, .context = call->context, .input_stream = call->has_input};
+    ew_request_options options = {.action = call->key, .input = call->input, .input_stream = call->has_input};
+    if (!call->lender)
+        options.context = call->context;
     return call->kind == EW__CALL_LIST ? NULL : ew__rrq_refuses(&options);
 }
 

@@ -3,9 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/rrq/codec.h"
+#include "wire/hops.h"
 #include <math.h>
 
 #define NONE ((ew_str){NULL, 0})
+#define HEAD_ROOM 128 /* of a request, beside its ids and names */
+#define TAIL_ROOM 512
 #define TEXT(text)                                                                                                     \
     { text, sizeof(text) - 1 } /* EW_STR in a constant table */
 #define N_OF(array) (sizeof(array) / sizeof *(array))
@@ -129,6 +132,7 @@ static const char *read_context(ew__rrq_request *ret) {
         if (!is_object(value[TRACE]))
             return "context.trace_context must be an object";
         ret->trace = value[TRACE];
+        ret->hops = ew__hops_read(plain(ew_json_member(ret->trace, EW_STR(EW__RRQ_HOPS))));
     }
     if (!is_absent(value[CORRELATION])) {
         if (!is_strings(value[CORRELATION]))
@@ -398,61 +402,109 @@ static void write_time(ew__buf *buf, uint64_t ms) {
     (void)ew__buf_char(buf, '"');
 }
 
+/* Which of the protocol's members it is; N_CONTEXT: none. One with an escape might be, spelled differently: -1. */
+static int member_of(ew_str quoted_name) {
+    int i = 0;
+    if (memchr(quoted_name.ptr, '\\', quoted_name.len))
+        return -1;
+    ew_str name = plain(quoted_name);
+    while (i < N_CONTEXT && !ew__str_is(name, context_names[i]))
+        i++;
+    return i;
+}
+
+/* The protocol's members of the caller's context, the first of each. Whether there are others. */
+static bool read_members(ew_str context, ew_str value[N_CONTEXT]) {
+    ew_json_iter it = {.offset_ = 0};
+    bool others = false;
+    while (ew_json_next(context, &it)) {
+        int i = member_of(it.key);
+        if (i < 0) {
+            for (size_t k = 0; k < N_CONTEXT; k++)
+                value[k] = ew_json_member(context, context_names[k]);
+            return true;
+        }
+        if (i < N_CONTEXT && value[i].len == 0)
+            value[i] = it.value;
+        others = others || i == N_CONTEXT;
+    }
+    return others;
+}
+
 /* What the caller's context says beyond the protocol: runners pass over what they do not know. */
 static void write_others(ew__buf *buf, ew_str context) {
     ew_json_iter it = {.offset_ = 0};
-    while (ew_json_next(context, &it)) {
-        bool ours = memchr(it.key.ptr, '\\', it.key.len) != NULL; /* it might be one of ours, spelled differently */
-        for (size_t i = 0; i < N_CONTEXT && !ours; i++)
-            ours = ew__str_is(plain(it.key), context_names[i]);
-        if (!ours)
+    while (ew_json_next(context, &it))
+        if (member_of(it.key) == N_CONTEXT)
             (void)ew__json_format(buf, ",%j:%j", it.key, it.value);
-    }
 }
 
+/* A request is written for every call: no format strings here. */
+#define PUT(buf, text) (void)ew__buf_add(buf, text, sizeof(text) - 1)
+
 static void write_trace(ew__buf *buf, const ew__rrq_ask *ask) {
-    if (ask->traceparent.len == 0)
+    if (ask->traceparent.len == 0 && ask->hops == 0)
         return;
-    (void)ew__json_format(buf, ",\"trace_context\":{\"traceparent\":%q", ask->traceparent);
-    if (ask->tracestate.len)
+    PUT(buf, ",\"trace_context\":{");
+    if (ask->traceparent.len) {
+        PUT(buf, "\"traceparent\":\"");
+        (void)ew__buf_str(buf, ask->traceparent);
+        PUT(buf, "\"");
+    }
+    if (ask->traceparent.len && ask->tracestate.len)
         (void)ew__json_format(buf, ",\"tracestate\":%q", ask->tracestate);
-    (void)ew__buf_char(buf, '}');
+    if (ask->hops)
+        (void)ew__json_format(buf, "%s\"" EW__RRQ_HOPS "\":\"%u\"", ask->traceparent.len ? "," : "",
+                              (unsigned)ask->hops);
+    PUT(buf, "}");
 }
 
 static void write_context(ew__buf *buf, const ew__rrq_ask *ask) {
-    ew_str value[N_CONTEXT];
+    ew_str value[N_CONTEXT] = {NONE};
     uint32_t attempt = ask->attempt;
-    for (size_t i = 0; i < N_CONTEXT; i++)
-        value[i] = ask->context.len ? ew_json_member(ask->context, context_names[i]) : NONE;
+    bool others = ask->context.len && read_members(ask->context, value);
     if (attempt == 0 && !read_attempt(value[ATTEMPT], &attempt))
         attempt = 1;
-    (void)ew__json_format(buf, "{\"job_id\":%j,\"attempt\":%u,\"enqueue_time\":", ask->ids.job, (unsigned)attempt);
+    PUT(buf, "{\"job_id\":");
+    (void)ew__buf_str(buf, ask->ids.job);
+    PUT(buf, ",\"attempt\":");
+    (void)ew__buf_u64(buf, attempt);
+    PUT(buf, ",\"enqueue_time\":");
     if (value[ENQUEUED].len)
         (void)ew__buf_str(buf, value[ENQUEUED]);
     else
         write_time(buf, ask->now_ms);
-    (void)ew__json_format(buf, ",\"queue_name\":%j", value[QUEUE].len ? value[QUEUE] : EW_STR("\"everywire\""));
+    PUT(buf, ",\"queue_name\":");
+    (void)ew__buf_str(buf, value[QUEUE].len ? value[QUEUE] : EW_STR("\"everywire\""));
     if (ask->has_deadline) {
-        (void)ew__buf_cstr(buf, ",\"deadline\":");
+        PUT(buf, ",\"deadline\":");
         write_time(buf, ask->deadline_ms);
     }
     write_trace(buf, ask);
     ew_str labels = ask->labels.len ? ask->labels : value[CORRELATION];
-    if (!is_absent(labels))
-        (void)ew__json_format(buf, ",\"correlation_context\":%j", labels);
-    (void)ew__json_format(buf, ",\"worker_id\":%j", is_absent(value[WORKER]) ? EW_STR("\"everywire\"") : value[WORKER]);
-    write_others(buf, ask->context);
-    (void)ew__buf_char(buf, '}');
+    if (!is_absent(labels)) {
+        PUT(buf, ",\"correlation_context\":");
+        (void)ew__buf_str(buf, labels);
+    }
+    PUT(buf, ",\"worker_id\":");
+    (void)ew__buf_str(buf, is_absent(value[WORKER]) ? EW_STR("\"everywire\"") : value[WORKER]);
+    if (others)
+        write_others(buf, ask->context);
+    PUT(buf, "}");
 }
 
 ew_err ew__rrq_write_request(ew__buf *head, ew__buf *tail, const ew__rrq_ask *ask) {
-    (void)ew__json_format(
-        head,
-        "{\"type\":\"request\",\"payload\":{\"protocol_version\":\"2\",\"request_id\":%j,\"job_id\":%j,"
-        "\"function_name\":%q,\"params\":",
-        ask->ids.request, ask->ids.job, ask->function);
-    (void)ew__buf_cstr(tail, ",\"context\":");
+    (void)ew__buf_reserve(head, HEAD_ROOM + ask->ids.request.len + ask->ids.job.len + ask->function.len);
+    PUT(head, "{\"type\":\"request\",\"payload\":{\"protocol_version\":\"2\",\"request_id\":");
+    (void)ew__buf_str(head, ask->ids.request);
+    PUT(head, ",\"job_id\":");
+    (void)ew__buf_str(head, ask->ids.job);
+    PUT(head, ",\"function_name\":");
+    (void)ew__json_write_str(head, ask->function, false);
+    PUT(head, ",\"params\":");
+    (void)ew__buf_reserve(tail, TAIL_ROOM + ask->ids.job.len + ask->context.len + ask->labels.len);
+    PUT(tail, ",\"context\":");
     write_context(tail, ask);
-    (void)ew__buf_cstr(tail, "}}");
+    PUT(tail, "}}");
     return head->err ? head->err : tail->err;
 }

@@ -11,6 +11,7 @@
 #include <everywire/status.h>
 
 #define EW__RRQ_LIST "everywire.actions" /* the function that lists what a runner has */
+#define EW__RRQ_HOPS "everywire-hops"    /* in a trace_context, which is a map of strings */
 #define EW__RRQ_ID_MAX 1024              /* bytes of an id, with its quotes */
 
 typedef enum ew__rrq_kind { EW__RRQ_NONE, EW__RRQ_REQUEST, EW__RRQ_RESPONSE, EW__RRQ_CANCEL } ew__rrq_kind;
@@ -43,6 +44,7 @@ typedef struct ew__rrq_request {
     int64_t deadline_ms; /* wall clock, when has_deadline */
     bool has_deadline;
     bool foreign; /* of another version of the protocol: nothing but the ids was read */
+    uint8_t hops; /* its trace has them, if it comes from one of ours */
     uint32_t attempt;
 } ew__rrq_request;
 /*
@@ -92,8 +94,9 @@ typedef struct ew__rrq_ask {
     uint64_t deadline_ms;
     bool has_deadline;
     uint32_t attempt; /* 0: what the context says, or 1 */
-    ew_str context;   /* the caller's: an object whose members are added, or empty */
-    ew_str labels;    /* an object, or empty */
+    uint8_t hops;
+    ew_str context; /* the caller's: an object whose members are added, or empty */
+    ew_str labels;  /* an object, or empty */
     ew_str traceparent, tracestate;
 } ew__rrq_ask;
 ew_err ew__rrq_write_request(ew__buf *head, ew__buf *tail, const ew__rrq_ask *ask);

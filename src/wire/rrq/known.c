@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/rrq/codec.h"
+#include "wire/hops.h"
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -83,18 +84,22 @@ INLINE bool take_id(cursor *c, ew_str *ret) { return take_string(c, ret) && ret-
 /* null is nothing. */
 static bool take_string_or_null(cursor *c, ew_str *ret) { return SKIP(c, "null") || take_string(c, ret); }
 
-/* An object of strings; null is nothing. */
-static bool take_strings(cursor *c, ew_str *ret) {
+/* An object of strings; null is nothing. *ret_hops: that member of it, or empty; may be NULL. */
+static bool take_strings(cursor *c, ew_str *ret, ew_str *ret_hops) {
+    static const char hops[] = "\"" EW__RRQ_HOPS "\"";
     const char *first = c->at;
-    ew_str ignored;
+    ew_str name, value;
     if (SKIP(c, "null"))
         return true;
     if (!SKIP(c, "{"))
         return false;
     bool more = c->at < c->end && *c->at == '"';
     while (more) {
-        if (!take_string(c, &ignored) || !SKIP(c, ":") || !take_string(c, &ignored))
+        if (!take_string(c, &name) || !SKIP(c, ":") || !take_string(c, &value))
             return false;
+        if (EW__UNLIKELY(name.len == sizeof hops - 1) && ret_hops && !ret_hops->len &&
+            same(name.ptr, hops, sizeof hops - 1))
+            *ret_hops = value;
         more = SKIP(c, ",");
     }
     *ret = ew__str(first, (size_t)(c->at - first) + 1);
@@ -121,7 +126,7 @@ static bool read_time(ew_str string, int64_t *ret_ms) {
 /* From its brace to the end of the frame. */
 static bool take_context(cursor *c, ew__rrq_request *ret) {
     const char *first = c->at;
-    ew_str job, time, queue, deadline = {NULL, 0}, worker = {NULL, 0};
+    ew_str job, time, queue, deadline = {NULL, 0}, worker = {NULL, 0}, hops = {NULL, 0};
     int64_t enqueued;
     if (!SKIP(c, "{\"job_id\":") || !take_string(c, &job) || !SKIP(c, ",\"attempt\":") ||
         !take_attempt(c, &ret->attempt) || !SKIP(c, ",\"enqueue_time\":") || !take_string(c, &time) ||
@@ -132,9 +137,11 @@ static bool take_context(cursor *c, ew__rrq_request *ret) {
     ret->has_deadline = deadline.len > 0;
     if (ret->has_deadline && !read_time(deadline, &ret->deadline_ms))
         return false;
-    if (SKIP(c, ",\"trace_context\":") && !take_strings(c, &ret->trace))
+    if (SKIP(c, ",\"trace_context\":") && !take_strings(c, &ret->trace, &hops))
         return false;
-    if (SKIP(c, ",\"correlation_context\":") && !take_strings(c, &ret->labels))
+    if (EW__UNLIKELY(hops.len > 0))
+        ret->hops = ew__hops_read(ew__str(hops.ptr + 1, hops.len - 2));
+    if (SKIP(c, ",\"correlation_context\":") && !take_strings(c, &ret->labels, NULL))
         return false;
     if (SKIP(c, ",\"worker_id\":") && !take_string_or_null(c, &worker))
         return false;

@@ -231,6 +231,7 @@ static ew__rrq_call *fill_call(ew__rrq_peer *peer, ew_call *call, ew_str text, e
     call->labels = request->labels;
     call->carrier = request->trace;
     call->attempt = request->attempt;
+    call->hops = request->hops;
     return entry;
 }
 

@@ -91,7 +91,8 @@ static void send_call(sf_client *client) {
     ew__buf_init(&tail, call->home->env, SIZE_MAX / 2);
     ew_err err = ew__sf_plain(call->home->env, call->input, &line, &input);
     if (err == EW_OK)
-        err = ew__sf_write_request(&head, &tail, call, next_id(client), client->bare);
+        err = ew__sf_write_request(&head, &tail, call, next_id(client), client->bare,
+                                   site_of(client)->greeting.everywire);
     ew__rpc_out_begin(&message, ew__buf_view(&head));
     if (call->kind == EW__CALL_RUN)
         ew__rpc_out_add(&message, input);

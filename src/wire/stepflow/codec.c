@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/stepflow/codec.h"
+#include "wire/hops.h"
 
 #define NONE ((ew_str){NULL, 0})
 
@@ -50,14 +51,14 @@ ew_str ew__sf_read_component(ew_str params, char *buf, size_t capacity) {
     return component_text(ew__json_find_in(params, EW_STR("component"), NULL), buf, capacity);
 }
 
-enum { COMPONENT, INPUT, ATTEMPT, OBSERVABILITY, STEP_ID, RUN_ID, FLOW_ID, N_PARAMS };
+enum { COMPONENT, INPUT, ATTEMPT, OBSERVABILITY, STEP_ID, RUN_ID, FLOW_ID, HOPS, N_PARAMS };
 
 static ew_str string_only(ew_str value) { return ew_json_typeof(value) == EW_JSON_STRING ? value : NONE; }
 
 const char *ew__sf_read_run(const ew__json_doc *doc, ew_str params, char *buf, size_t capacity, ew__sf_run *ret) {
     static const ew_str names[N_PARAMS] = {
         {"component", 9}, {"input", 5},  {"attempt", 7}, {"observability", 13},
-        {"step_id", 7},   {"run_id", 6}, {"flow_id", 7},
+        {"step_id", 7},   {"run_id", 6}, {"flow_id", 7}, {"everywireHops", 13},
     };
     ew_str value[N_PARAMS];
     uint64_t attempt = 0;
@@ -77,6 +78,7 @@ const char *ew__sf_read_run(const ew__json_doc *doc, ew_str params, char *buf, s
     ret->step_id = string_only(value[STEP_ID]);
     ret->run_id = string_only(value[RUN_ID]);
     ret->flow_id = string_only(value[FLOW_ID]);
+    ret->hops = ew__hops_read(value[HOPS]);
     return NULL;
 }
 
@@ -154,6 +156,7 @@ ew_err ew__sf_fill_call(ew_call *call, const ew__sf_run *run, bool copy) {
     if (most && call->deadline == EW__NEVER)
         call->deadline = call->home->now + EW__MS(most);
     call->attempt = run->attempt;
+    call->hops = run->hops;
     ew_err err = keep(call, run->input, copy, &call->input);
     if (err == EW_OK && find_ids_beside(run, ids))
         err = merge_context(call, run, ids);

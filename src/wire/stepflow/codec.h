@@ -53,6 +53,7 @@ typedef struct ew__sf_run {
     ew_str observability;
     ew_str step_id, run_id, flow_id; /* JSON strings where an older runtime has them; empty: none */
     uint32_t attempt;                /* 0: not said */
+    uint8_t hops;                    /* said by one of ours only */
 } ew__sf_run;
 /* doc: the message that params lies in; lookups use its notes. NULL, or a line for people: bad params. */
 const char *ew__sf_read_run(const ew__json_doc *doc, ew_str params, char *buf, size_t capacity, ew__sf_run *ret);
@@ -87,9 +88,10 @@ bool ew__sf_is_bare(ew_str name);
 
 /*
  * The request of a call around its input: head, input, tail. bare: the component's name as the caller gave it; else
- * with a slash before it. For a listing all of it is the head. EW_OK or EW_ENOMEM.
+ * with a slash before it. everywire: the server is one of ours, and is told the hops. For a listing all of it is the
+ * head. EW_OK or EW_ENOMEM.
  */
-ew_err ew__sf_write_request(ew__buf *head, ew__buf *tail, ew_call *call, ew_str id, bool bare);
+ew_err ew__sf_write_request(ew__buf *head, ew__buf *tail, ew_call *call, ew_str id, bool bare, bool everywire);
 
 /* {"components":[..]} as a listing: key to descriptor. EW_OK, EW_ENOMEM, EW_EPROTO. */
 ew_err ew__sf_read_components(ew__buf *out, ew_str result);

@@ -87,7 +87,8 @@ static void write_name(ew__buf *out, ew_str name, bool slash) {
 }
 
 /* One shape for every generation: what one of them does not know, it ignores; what it wants, it must have. */
-static void write_execute(ew__buf *head, ew__buf *tail, const ew_call *call, ew_str context, ew_str id, bool bare) {
+static void write_execute(ew__buf *head, ew__buf *tail, const ew_call *call, ew_str context, ew_str id, bool bare,
+                          bool everywire) {
     run_ids ids;
     choose_ids(call, context, &ids);
     (void)ew__json_format(
@@ -97,12 +98,14 @@ static void write_execute(ew__buf *head, ew__buf *tail, const ew_call *call, ew_
     (void)ew__json_format(tail, ",\"attempt\":%u,\"step_id\":%j,\"run_id\":%j,\"flow_id\":%j,\"observability\":",
                           call->attempt ? call->attempt : 1, ids.step, ids.run, ids.flow);
     write_observability(tail, call, context, &ids);
+    if (everywire && call->hops)
+        (void)ew__json_format(tail, ",\"everywireHops\":%u", (unsigned)call->hops);
     (void)ew__buf_cstr(tail, "}}");
 }
 
 bool ew__sf_is_bare(ew_str name) { return name.len > 0 && name.ptr[0] != '/'; }
 
-ew_err ew__sf_write_request(ew__buf *head, ew__buf *tail, ew_call *call, ew_str id, bool bare) {
+ew_err ew__sf_write_request(ew__buf *head, ew__buf *tail, ew_call *call, ew_str id, bool bare, bool everywire) {
     if (call->kind == EW__CALL_LIST)
         return ew__json_format(head, "{\"jsonrpc\":\"2.0\",\"id\":%j,\"method\":\"components/list\",\"params\":{}}",
                                id);
@@ -110,7 +113,7 @@ ew_err ew__sf_write_request(ew__buf *head, ew__buf *tail, ew_call *call, ew_str 
     ew_str context = NONE;
     ew_err err = ew__json_line(head->env, call->context, true, &line, &context);
     if (err == EW_OK)
-        write_execute(head, tail, call, context, id, bare);
+        write_execute(head, tail, call, context, id, bare, everywire);
     ew__buf_done(&line);
     return err ? err : head->err ? head->err : tail->err;
 }

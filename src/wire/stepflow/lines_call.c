@@ -60,7 +60,7 @@ static ew_err send_request(ew__sl_call *entry) {
     ew__buf_init(&tail, call->home->env, SIZE_MAX / 2);
     ew_err err = ew__sf_plain(call->home->env, call->input, &line, &input);
     if (err == EW_OK)
-        err = ew__sf_write_request(&head, &tail, call, entry->base.id, entry->bare);
+        err = ew__sf_write_request(&head, &tail, call, entry->base.id, entry->bare, peer->everywire);
     ew__rpc_out_begin(&message, ew__buf_view(&head));
     if (call->kind == EW__CALL_RUN) {
         ew__rpc_out_add(&message, input);

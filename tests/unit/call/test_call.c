@@ -216,6 +216,17 @@ static void model_cancel(model *m, const book *b) {
         model_callee_end(m);
 }
 
+static void model_room(model *m) {
+    m->rooms += m->callee_open && m->full;
+    m->full = m->full && !m->callee_open;
+}
+
+/* The caller is no longer there: nobody needs to wait for a reader. */
+static void model_abandon(model *m, const book *b) {
+    model_cancel(m, b);
+    model_room(m);
+}
+
 static void model_chunk(model *m, const book *b, ew_err got) {
     ew_err expected = EW_OK;
     if (!m->callee_open) {
@@ -225,7 +236,7 @@ static void model_chunk(model *m, const book *b, ew_err got) {
     } else if (b->chunk_error) {
         expected = b->chunk_error;
         model_end_told(m);
-        model_cancel(m, b);
+        model_abandon(m, b);
     } else {
         m->chunks++;
         m->full = m->full || b->reader_full;
@@ -265,14 +276,13 @@ static void step_caller(unsigned what, world *w, model *m, book *b) {
             note_release(b);
             if (m->caller_open) {
                 m->caller_open = false;
-                model_cancel(m, b);
+                model_abandon(m, b);
             }
         }
         break;
     case 6:
         ew__call_room(b->call);
-        m->rooms += m->callee_open && m->full;
-        m->full = m->full && !m->callee_open;
+        model_room(m);
         break;
     case 7:
         assert_int_equal(ew__call_input(b->call, EW_STR("1")), takes ? EW_OK : EW_EENDED);
@@ -287,7 +297,7 @@ static void step_caller(unsigned what, world *w, model *m, book *b) {
         world_advance(w, 1000);
         if (m->caller_open) {
             model_end_told(m);
-            model_cancel(m, b);
+            model_abandon(m, b);
         }
         break;
     }

@@ -173,21 +173,48 @@ static void test_wire_jsonrpc__methods(void **state) {
     static const struct {
         const char *method, *action;
         bool stream;
+        uint8_t hops;
     } rows[] = {
-        {"greet", "greet", false},
-        {"greet?stream=true", "greet", true},
-        {"/flow/greet?stream=true", "/flow/greet", true},
-        {"greet?stream=true?stream=true", "greet?stream=true", true},
-        {"greet?stream=false", "greet?stream=false", false},
-        {"greet?stream=true ", "greet?stream=true ", false},
-        {"?stream=true", "?stream=true", false},
-        {"", "", false},
+        {"greet", "greet", false, 0},
+        {"greet?stream=true", "greet", true, 0},
+        {"/flow/greet?stream=true", "/flow/greet", true, 0},
+        {"greet?stream=true?stream=true", "greet?stream=true", true, 0},
+        {"greet?stream=false", "greet?stream=false", false, 0},
+        {"greet?stream=true ", "greet?stream=true ", false, 0},
+        {"?stream=true", "?stream=true", false, 0},
+        {"", "", false, 0},
+        {"greet?hops=1", "greet", false, 1},
+        {"greet?hops=300", "greet", false, 255},
+        {"greet?stream=true&hops=12", "greet", true, 12},
+        {"greet?hops=12&stream=true", "greet", true, 12},
+        {"a?b&c?hops=2", "a?b&c", false, 2},
+        {"greet?hops=1?hops=2", "greet?hops=1", false, 2},
+        {"greet?hops=-1", "greet", false, 0}, /* no number: it says nothing */
+        {"greet?hops=", "greet", false, 0},
+        {"greet?hops=+1&stream=true", "greet", true, 0},
+        {"greet?hops", "greet?hops", false, 0},
+        {"greet?Hops=1", "greet?Hops=1", false, 0},
+        {"greet?hops=1&hops=1", "greet?hops=1&hops=1", false, 0},
+        {"greet?hops=&hops=1", "greet?hops=&hops=1", false, 0},
+        {"greet?stream=true&stream=true", "greet?stream=true&stream=true", false, 0},
+        {"greet?stream=true&hops=1&x", "greet?stream=true&hops=1&x", false, 0},
+        {"greet?stream=true&", "greet?stream=true&", false, 0},
+        {"greet?&hops=1", "greet?&hops=1", false, 0},
+        {"greet?", "greet?", false, 0},
+        {"?", "?", false, 0},
+        {"?hops=1", "?hops=1", false, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        bool stream = !rows[i].stream;
-        ew_str action = ew__jr_action_of(ew_str_from(rows[i].method), &stream);
-        assert_true(ew_str_eq(action, ew_str_from(rows[i].action)));
-        assert_int_equal(stream, rows[i].stream);
+        ew__jr_query query = {.stream = !rows[i].stream, .hops = 77};
+        size_t n = strlen(rows[i].method);
+        char *method = malloc(n ? n : 1); /* so that a sanitizer sees a byte too far */
+        assert_non_null(method);
+        memcpy(method, rows[i].method, n);
+        ew_str action = ew__jr_action_of(ew__str(method, n), &query);
+        if (!ew_str_eq(action, ew_str_from(rows[i].action)) || query.stream != rows[i].stream ||
+            query.hops != rows[i].hops)
+            fail_msg("%s: %.*s, %d, %u", rows[i].method, (int)action.len, action.ptr, query.stream, query.hops);
+        free(method);
     }
 }
 
@@ -195,23 +222,28 @@ static void test_wire_jsonrpc__write_method(void **state) {
     (void)state;
     static const struct {
         const char *action;
-        bool stream;
+        ew__jr_query query;
         const char *text;
     } rows[] = {
-        {"/flow/greet", false, "'/flow/greet'"},
-        {"/flow/greet", true, "'/flow/greet?stream=true'"},
-        {"a\"b\\c\n", true, "'a\\'b\\\\c\\n?stream=true'"},
-        {"\xc3\xa9\xe2\x82\xac", false, "'\xc3\xa9\xe2\x82\xac'"},
-        {"", true, "'?stream=true'"},
+        {"/flow/greet", {false, 0}, "'/flow/greet'"},
+        {"/flow/greet", {true, 0}, "'/flow/greet?stream=true'"},
+        {"a\"b\\c\n", {true, 0}, "'a\\'b\\\\c\\n?stream=true'"},
+        {"\xc3\xa9\xe2\x82\xac", {false, 0}, "'\xc3\xa9\xe2\x82\xac'"},
+        {"", {true, 0}, "'?stream=true'"},
+        {"greet", {false, 1}, "'greet?hops=1'"},
+        {"greet", {true, 255}, "'greet?stream=true&hops=255'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(ew__jr_write_method(&buf, ew_str_from(rows[i].action), rows[i].stream), EW_OK);
+        assert_int_equal(ew__jr_write_method(&buf, ew_str_from(rows[i].action), &rows[i].query), EW_OK);
         assert_int_equal(ew_json_check(ew__buf_view(&buf), NULL), EW_OK);
         assert_string_equal(taken(), rows[i].text);
     }
     ew__buf small;
     ew__buf_init(&small, ew_env_default(), 8); /* no room for the suffix */
-    assert_int_not_equal(ew__jr_write_method(&small, EW_STR("greet"), true), EW_OK);
+    assert_int_not_equal(ew__jr_write_method(&small, EW_STR("greet"), &(ew__jr_query){.stream = true}), EW_OK);
+    ew__buf_done(&small);
+    ew__buf_init(&small, ew_env_default(), 8);
+    assert_int_not_equal(ew__jr_write_method(&small, EW_STR("greet"), &(ew__jr_query){.hops = 1}), EW_OK);
     ew__buf_done(&small);
 }
 

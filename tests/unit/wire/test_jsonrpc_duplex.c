@@ -44,7 +44,7 @@ static void on_open(ew_call *call) {
 
 static const ew__callee_ops opening = {.open = on_open};
 
-static void open_call(world *w, int side, outcome *o, const char *id, bool notify) {
+static void open_with(world *w, int side, outcome *o, const char *id, bool notify, uint8_t hops) {
     *o = (outcome){.w = w, .side = side};
     ew_call *call = ew__call_new(&w->r.side[side].home, &caller, o);
     assert_non_null(call);
@@ -52,8 +52,13 @@ static void open_call(world *w, int side, outcome *o, const char *id, bool notif
     call->input = EW_STR("[1,\n2]");
     call->wire_id = ew_str_from(id);
     call->notify = notify;
+    call->hops = hops;
     ew__call_open_on(call, &opening, o);
     rig_run(&w->r);
+}
+
+static void open_call(world *w, int side, outcome *o, const char *id, bool notify) {
+    open_with(w, side, o, id, notify, 0);
 }
 
 static void test_wire_jsonrpc__notify(void **state) {
@@ -72,6 +77,99 @@ static void test_wire_jsonrpc__notify(void **state) {
     hear_nothing(&w);
     assert_int_equal(o.status, EW_STATUS_RESOURCE_EXHAUSTED);
     assert_int_equal(o.origin, EW_ORIGIN_LOCAL);
+    world_done(&w);
+}
+
+#define DISCOVER RPC "'id':$1,'method':'rpc.discover','params':{}}"
+#define EVERYWIRE RPC "'id':$1,'result':{'openrpc':'1.3.2','info':{'x-everywire':{'streams':true}},'methods':[]}}"
+
+/* A notification that has crossed everywires waits until the peer is known, like a call: a circle of them must end. */
+static void test_wire_jsonrpc__notify_hops(void **state) {
+    (void)state;
+    static const struct {
+        const char *answer, *heard; /* of one */
+    } rows[] = {{EVERYWIRE, RPC "'method':'/x/y?hops=3','params':[1,2]}\n"},
+                {RPC "'id':$1,'error':{'code':-32601,'message':'no'}}", RPC "'method':'/x/y','params':[1,2]}\n"},
+                {"", RPC "'method':'/x/y','params':[1,2]}\n"}}; /* no answer at all */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        world w;
+        outcome a, b;
+        char both[300];
+        (void)snprintf(both, sizeof both, "%s%s", rows[i].heard, rows[i].heard);
+        world_call(&w);
+        open_with(&w, RIG_CLIENT, &a, "", true, 3);
+        hear(&w, DISCOVER);
+        open_with(&w, RIG_CLIENT, &b, "", true, 3);
+        hear_nothing(&w);
+        assert_true(a.ended == 0 && b.ended == 0);
+        if (rows[i].answer[0])
+            say(&w, rows[i].answer);
+        else
+            rig_advance(&w.r, 2000);
+        hear_bytes(&w, both);
+        assert_true(a.ended == 1 && b.ended == 1 && a.status == EW_STATUS_OK && b.status == EW_STATUS_OK);
+        assert_string_equal(a.text, "null");
+        open_with(&w, RIG_CLIENT, &a, "", true, 3); /* known by now */
+        hear_bytes(&w, rows[i].heard);
+        assert_int_equal(a.ended, 1);
+        world_done(&w);
+    }
+}
+
+/* It is lost with its connection, and with an end; it may be too large when its time has come. */
+static void test_wire_jsonrpc__notify_hops_lost(void **state) {
+    (void)state;
+    world w;
+    outcome o;
+    world_call(&w);
+    open_with(&w, RIG_CLIENT, &o, "", true, 3);
+    hear(&w, DISCOVER);
+    rig_close(w.pair, RIG_CLIENT);
+    rig_run(&w.r);
+    assert_int_equal(o.ended, 1);
+    assert_int_equal(o.status, EW_STATUS_UNAVAILABLE);
+    world_done(&w);
+    world_init(&w, RIG_SERVER, &(world_options){.limits = {.frame_bytes = 40}});
+    open_with(&w, RIG_CLIENT, &o, "", true, 255);
+    hear(&w, DISCOVER);
+    rig_advance(&w.r, 2000);
+    hear_nothing(&w);
+    assert_int_equal(o.ended, 1);
+    assert_int_equal(o.status, EW_STATUS_RESOURCE_EXHAUSTED);
+    world_done(&w);
+}
+
+/* A connection that is going down stays for it, and goes with it. */
+static void test_wire_jsonrpc__notify_hops_drains(void **state) {
+    (void)state;
+    world w;
+    outcome o;
+    world_call(&w);
+    open_with(&w, RIG_CLIENT, &o, "", true, 3);
+    hear(&w, DISCOVER);
+    ew__peer *peer = w.pair->end[RIG_CLIENT].peer;
+    peer->wire->drain(peer);
+    rig_run(&w.r);
+    assert_false(w.pair->end[RIG_SERVER].saw_eof);
+    rig_advance(&w.r, 2000); /* nothing is read that would end it, too */
+    hear(&w, RPC "'method':'/x/y','params':[1,2]}");
+    assert_true(o.ended == 1 && o.status == EW_STATUS_OK);
+    assert_true(w.pair->end[RIG_SERVER].saw_eof);
+    world_done(&w);
+}
+
+/* The other way round: who serves asks whom it calls back. */
+static void test_wire_jsonrpc__hops_back(void **state) {
+    (void)state;
+    world w;
+    outcome o;
+    world_serve(&w);
+    open_with(&w, RIG_SERVER, &o, "", false, 4);
+    hear(&w, DISCOVER);
+    say(&w, EVERYWIRE);
+    hear(&w, RPC "'id':$2,'method':'/x/y?hops=4','params':[1,2]}");
+    say(&w, RPC "'id':$2,'result':1}");
+    assert_string_equal(o.text, "1");
     world_done(&w);
 }
 
@@ -287,6 +385,10 @@ static void test_wire_jsonrpc__framings(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_jsonrpc__notify),
+        cmocka_unit_test(test_wire_jsonrpc__notify_hops),
+        cmocka_unit_test(test_wire_jsonrpc__notify_hops_lost),
+        cmocka_unit_test(test_wire_jsonrpc__notify_hops_drains),
+        cmocka_unit_test(test_wire_jsonrpc__hops_back),
         cmocka_unit_test(test_wire_jsonrpc__chosen_ids),
         cmocka_unit_test(test_wire_jsonrpc__same_id_both_ways),
         cmocka_unit_test(test_wire_jsonrpc__both_ways),

@@ -36,6 +36,7 @@ static const ew__mem_frame samples[] = {
      .flags = 6,
      .number = UINT64_MAX,
      .attempt = 2,
+     .hops = 200,
      .key = {"/a/b", 4},
      .payload = {"[1]", 3},
      .context = {"{}", 2},

@@ -24,7 +24,10 @@ static const char *const good[] = {
     HEAD
     "{\"x\":1,\"context\":{\"job_id\":\"j\",\"attempt\":1,\"enqueue_time\":\"2026-03-01T10:00:00Z\",\"queue_name\":"
     "\"q\"}}" CONTEXT_HEAD ",\"trace_context\":{},\"correlation_context\":{}}}}",
+    HEAD "{}" CONTEXT_HEAD ",\"trace_context\":{\"everywire-hops\":\"3\",\"everywire-hops\":\"0012\"},"
+         "\"correlation_context\":{\"everywire-hops\":\"4\"}}}}",
 };
+#define N_GOOD (sizeof good / sizeof *good)
 
 static bool same_slice(ew_str a, ew_str b) { return a.len == b.len && (a.len == 0 || a.ptr == b.ptr); }
 
@@ -44,7 +47,7 @@ static bool compare(ew_str text) {
                 same_slice(quick.params, slow.params) && same_slice(quick.context, slow.context) &&
                 same_slice(quick.labels, slow.labels) && same_slice(quick.trace, slow.trace) &&
                 quick.has_deadline == slow.has_deadline && quick.deadline_ms == slow.deadline_ms &&
-                quick.attempt == slow.attempt;
+                quick.attempt == slow.attempt && quick.hops == slow.hops;
     if (!same)
         fail_msg("the two differ (%s) on %.*s", problem ? problem : "values", (int)text.len, text.ptr);
     return true;
@@ -52,7 +55,7 @@ static bool compare(ew_str text) {
 
 static void test_wire_rrq__known_good(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    for (size_t i = 0; i < N_GOOD; i++)
         if (!compare(ew_str_from(good[i])))
             fail_msg("not taken: %s", good[i]);
 }
@@ -87,8 +90,9 @@ static void test_wire_rrq__known_changed(void **state) {
     size_t taken = 0;
     for (int round = 0; round < 60000; round++) {
         char text[1200];
-        size_t n = strlen(good[round % 4]);
-        memcpy(text, good[round % 4], n);
+        const char *from = good[(size_t)round % N_GOOD];
+        size_t n = strlen(from);
+        memcpy(text, from, n);
         for (int change = 0; change < 1 + round % 2; change++) {
             chance ^= chance << 13;
             chance ^= chance >> 7;

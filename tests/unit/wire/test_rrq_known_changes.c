@@ -21,7 +21,8 @@
 #define BASE "'job_id':'j','attempt':1,'enqueue_time':'2023-11-14T22:00:00Z','queue_name':'q'"
 #define CONTEXT ",'context':{" BASE "}}}"
 #define FULL                                                                                                           \
-    ",'context':{" BASE ",'deadline':'2023-11-14T22:00:01.5Z','trace_context':{'traceparent':'00-p','tracestate':''}," \
+    ",'context':{" BASE                                                                                                \
+    ",'deadline':'2023-11-14T22:00:01.5Z','trace_context':{'traceparent':'00-p','everywire-hops':'7'},"                \
     "'correlation_context':{'k':'v'},'worker_id':'w'}}}"
 #define NULLS ",'context':{" BASE ",'deadline':null,'trace_context':null,'correlation_context':null,'worker_id':null}}}"
 
@@ -58,7 +59,7 @@ static bool read_both(const char *bytes, size_t n) {
             fail_msg("%.*s: %s", (int)n, text, problem ? problem : "foreign");
         bool times =
             known.has_deadline == other.has_deadline && (!known.has_deadline || known.deadline_ms == other.deadline_ms);
-        if (!times || known.attempt != other.attempt || !same_slices(&known, &other))
+        if (!times || known.attempt != other.attempt || known.hops != other.hops || !same_slices(&known, &other))
             fail_msg("%.*s: the two differ", (int)n, text);
     }
     free(text);

@@ -39,7 +39,7 @@ static char *write_request(ew_call *call, const char *id, bool bare, const char 
     ew__buf head = fresh(), tail = fresh();
     char *text = NULL;
     size_t n;
-    assert_int_equal(ew__sf_write_request(&head, &tail, call, ew_str_from(id), bare), EW_OK);
+    assert_int_equal(ew__sf_write_request(&head, &tail, call, ew_str_from(id), bare, false), EW_OK);
     FILE *out = open_memstream(&text, &n);
     assert_non_null(out);
     (void)fprintf(out, "%.*s%s%.*s", (int)head.len, head.ptr, input, (int)tail.len, tail.len ? tail.ptr : "");
