@@ -1,9 +1,10 @@
-# What the library stands on, as six targets:
+# What the library stands on, as eight targets:
 #   ew_uv_shared  libuv as a shared library: for libeverywire.so
 #   ew_uv         libuv inside: for our binary and the tests; the static library where there is one, else the shared one
 #   ew_llhttp     llhttp's header, and its objects (EW_LLHTTP_OBJECTS) or its system library
 #   ew_wslay      wslay's header and library
 #   ew_sqlite_shared, ew_sqlite   SQLite, in the same two ways as libuv
+#   ew_yaml_shared, ew_yaml       libyaml, likewise
 # SPDX-License-Identifier: Apache-2.0
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -91,3 +92,16 @@ endif()
 # For the pkg-config file: by name, not as a requirement, because Debian's sqlite3.pc asks those who link statically for zlib, which
 # only SQLite's shell uses and which its package does not bring.
 string(REPLACE ";" " " EW_SQLITE_LIBS "${EW_SQLITE_LDFLAGS}")
+
+# ---- libyaml ----
+pkg_check_modules(EW_YAML REQUIRED IMPORTED_TARGET yaml-0.1>=0.2.1)
+add_library(ew_yaml_shared INTERFACE)
+target_link_libraries(ew_yaml_shared INTERFACE PkgConfig::EW_YAML)
+find_library(EW_YAML_ARCHIVE NAMES libyaml.a HINTS ${EW_YAML_LIBRARY_DIRS} ${EW_YAML_LIBDIR})
+add_library(ew_yaml INTERFACE)
+if(EW_YAML_ARCHIVE)
+    target_include_directories(ew_yaml SYSTEM INTERFACE ${EW_YAML_INCLUDE_DIRS})
+    target_link_libraries(ew_yaml INTERFACE ${EW_YAML_ARCHIVE})
+else()
+    target_link_libraries(ew_yaml INTERFACE ew_yaml_shared)
+endif()

@@ -122,11 +122,12 @@ EW_API ew_err ew_app_wait(ew_app *app);
 EW_API const char *ew_app_error(const ew_app *app);
 
 /*
- * The whole main function of a program: reads the usual options (--listen, --connect, --threads, --drain, --help and
- * so on) and the environment that the Genkit CLI gives to the programs it starts (GENKIT_REFLECTION_V2_SERVER is a
- * manager to be dialled), starts, prints where it listens, handles SIGINT and SIGTERM (drain; the second one ends at
- * once), waits, frees the app. The result is the exit code. This is the one function of the library that prints,
- * touches signals and looks at the environment.
+ * The whole main function of a program: reads the usual options (--listen, --connect, --import, --config, --threads,
+ * --drain, --help and so on) and the environment that the Genkit CLI gives to the programs it starts
+ * (GENKIT_REFLECTION_V2_SERVER is a manager to be dialled), starts, prints where it listens, handles SIGINT and SIGTERM
+ * (drain; the second one ends at once) and, with --config, SIGHUP (the file is read again), waits, frees the app. The
+ * result is the exit code. This is the one function of the library that prints, touches signals and looks at the
+ * environment.
  *
  * Started by RRQ, with --tcp-socket HOST:PORT or RRQ_RUNNER_TCP_SOCKET, the program is a runner there: it opens no
  * other port unless --listen asks, drains for 100 ms unless told otherwise, and drains also when its parent process

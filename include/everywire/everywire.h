@@ -11,6 +11,7 @@
 #include <everywire/call.h>
 #include <everywire/client.h>
 #include <everywire/env.h>
+#include <everywire/gateway.h>
 #include <everywire/json.h>
 #include <everywire/limits.h>
 #include <everywire/status.h>

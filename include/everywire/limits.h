@@ -40,6 +40,7 @@ extern "C" {
     X(worker_threads, 8, "threads for handlers that may block")                                                        \
     X(worker_queue, 1024, "calls waiting for such a thread; RESOURCE_EXHAUSTED beyond")                                \
     X(client_connections, 64, "connections of one client to its target; calls wait beyond")                            \
+    X(import_connections, 1024, "connections of one loop to the target of an import; calls wait beyond")               \
     X(client_queue, 1024, "calls of one client waiting for a connection; RESOURCE_EXHAUSTED beyond")                   \
     X(runner_calls, 64, "requests in flight on one rrq connection; a runner says that it is busy beyond")              \
     X(runner_wait_ms, 15 * 1000, "milliseconds for a runner that was started to listen; UNAVAILABLE beyond")           \

@@ -96,12 +96,14 @@ static void destroy(ew_app *app) {
     free_text(app->env, app->runtime_id);
     free_text(app->env, app->telemetry_url);
     free_text(app->env, app->name);
+    ew__sources_done(app);
     ew__registry_done(&app->registry);
-    ew__remotes_done(&app->remotes);
     pthread_cond_destroy(&app->changed);
     pthread_mutex_destroy(&app->lock);
     pthread_mutex_destroy(&app->instance.lock);
+    ew__app_plugins plugins = app->plugins;
     ew__free(app->env, app, sizeof *app);
+    ew__app_plugins_unload(&plugins); /* last: everything of the app may point into their code */
 }
 
 ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
@@ -117,7 +119,8 @@ ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
     pthread_mutex_init(&app->lock, NULL);
     pthread_mutex_init(&app->instance.lock, NULL);
     pthread_cond_init(&app->changed, NULL);
-    ew__remotes_init(&app->remotes, app);
+    app->remotes.app = app;
+    ew__sources_init(&app->sources);
     app->name = copy_text(env, name ? name : "everywire");
     if (!app->name || ew__app_configure(app, options) != EW_OK) {
         destroy(app);

@@ -6,9 +6,11 @@
 
 #include "api/app_connect.h"
 #include "api/app_others.h"
+#include "api/app_plugin.h"
 #include "api/app_telemetry.h"
 #include "api/app_ways.h"
 #include "api/remote.h"
+#include "api/sources.h"
 #include "endpoint/server.h"
 #include "handler/workers.h"
 #include "observe/metrics.h"
@@ -27,11 +29,14 @@ typedef struct ew__app_loop {
     ew__app_tracing tracing;
     ew__letterbox box;
     ew__app_ways ways;
+    ew__part *parts; /* of sources */
+    size_t n_parts;
+    void (*parts_told)(struct ew__app_loop *loop);
     pthread_t thread;
     bool has_thread;
     bool abandoned; /* a handler did not end: this memory is never freed, because its answer may still come */
     bool closing;
-    size_t n_open;   /* of the server, the connectors and the ways, once they are being closed */
+    size_t n_open;   /* of the server, the connectors, the ways and the parts, once they are being closed */
     ew__timer grace; /* for handlers that do not end when their call is cut off */
     ew__task drain_task, close_task, refresh_task;
     atomic_bool drain_sent, close_sent, refresh_sent;
@@ -40,6 +45,7 @@ typedef struct ew__app_loop {
 typedef struct ew__app_listener {
     const ew__wire *wire; /* NULL: any */
     ew__address address;
+    bool for_peers; /* an import: those who have actions dial us there */
 } ew__app_listener;
 
 struct ew_app {
@@ -56,7 +62,10 @@ struct ew_app {
     char *name;
     ew__registry registry;
     ew__remotes remotes;
+    ew__sources sources;
+    size_t n_execs; /* that were started: on which loop the next one lives */
     ew__workers *workers;
+    ew__app_plugins plugins;
     ew__app_listener listeners[EW__LISTENERS_MAX];
     size_t n_listeners;
     ew__app_connect *connects[EW__CONNECTS_MAX];

@@ -16,13 +16,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#define IMPORTS_MS 3000    /* how long it waits for the lists of its imports before it says that it is ready */
 #define PARENT_LOOK_MS 250 /* how often a runner looks whether its parent is still there; as RRQ's own */
 
 /* What the log function needs; reached through the env's ud. */
 typedef struct logger {
     ew_env env;
-    ew_log_level level;
-    bool terminal; /* text for people instead of JSON lines */
+    atomic_int level; /* an ew_log_level; SIGHUP may change it */
+    bool terminal;    /* text for people instead of JSON lines */
 } logger;
 
 /* ---- logging ---- */
@@ -38,7 +39,7 @@ static void time_text(const ew_env *env, char out[EW__WHEN_LEN + 1]) {
 static void log_line(void *ud, ew_log_level level, const char *room, ew_str line) {
     const logger *log = ud;
     char buf[8 * 1024], when[EW__WHEN_LEN + 1];
-    if (level > log->level) {
+    if ((int)level > atomic_load_explicit(&log->level, memory_order_relaxed)) {
         return;
     }
     time_text(&log->env, when);
@@ -60,10 +61,12 @@ static void log_line(void *ud, ew_log_level level, const char *room, ew_str line
 typedef struct signals {
     ew_app *app;
     const ew_env *env;
+    ew__settings *settings;
+    logger *log; /* whose level follows the configuration file */
     pthread_t thread;
     sigset_t set;
     sigset_t old_set;
-    struct sigaction old_int, old_term, old_pipe;
+    struct sigaction old_int, old_term, old_hup, old_pipe;
     pid_t parent; /* whose end is ours; 0: nobody's */
     atomic_bool over;
     bool runs;
@@ -86,13 +89,30 @@ static int signals_next(const signals *s) {
     }
 }
 
-/* First signal: drain. Second: the end, now. It runs until signals_done sends it one of its own. */
+/* SIGHUP: the configuration file counts as it is now. */
+static void read_again(signals *s) {
+    ew__settings *settings = s->settings;
+    ew_log_level level;
+    if (ew__app_config_reload(&settings->file, s->app, EW_LOG_INFO, &level) && !settings->level_by_hand) {
+        atomic_store_explicit(&s->log->level, (int)level, memory_order_relaxed);
+    }
+}
+
+/*
+ * First signal: drain. Second: the end, now. SIGHUP is none of them. It runs until signals_done sends it one of its own.
+ */
 static void *signals_run(void *arg) {
     signals *s = arg;
     for (int count = 0;;) {
         int number = signals_next(s);
         if (atomic_load(&s->over)) {
             return NULL;
+        }
+        if (number == SIGHUP) {
+            if (count == 0) {
+                read_again(s);
+            }
+            continue;
         }
         if (count++ > 0) {
             _exit(128 + number);
@@ -110,18 +130,24 @@ static void *signals_run(void *arg) {
 }
 
 /*
- * Blocks the two signals before any thread is made, so that only sigwait sees them. Their action is set to the default
+ * Blocks the three signals before any thread is made, so that only sigwait sees them. Their action is set to the default
  * one: a shell script starts its background jobs with SIGINT ignored, and what is ignored never reaches sigwait.
  */
-static void signals_init(signals *s, ew_app *app, const ew_env *env) {
-    *s = (signals){.app = app, .env = env};
+static void signals_init(signals *s, ew_app *app, ew__settings *settings, logger *log) {
+    *s = (signals){.app = app, .env = settings->options.env, .settings = settings, .log = log};
     struct sigaction plain = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
     (void)sigemptyset(&s->set);
     (void)sigaddset(&s->set, SIGINT);
     (void)sigaddset(&s->set, SIGTERM);
+    if (settings->config) { /* else it means what it means to every program, nohup's included */
+        (void)sigaddset(&s->set, SIGHUP);
+    }
     (void)pthread_sigmask(SIG_BLOCK, &s->set, &s->old_set);
     (void)sigaction(SIGINT, &plain, &s->old_int);
     (void)sigaction(SIGTERM, &plain, &s->old_term);
+    if (settings->config) {
+        (void)sigaction(SIGHUP, &plain, &s->old_hup);
+    }
     (void)sigaction(SIGPIPE, &ignore, &s->old_pipe);
 }
 
@@ -136,10 +162,17 @@ static void signals_done(signals *s) {
         (void)pthread_kill(s->thread, SIGTERM);
         (void)pthread_join(s->thread, NULL);
     }
+    /* One that came too late to be read is forgotten: by its old action it would end a program that has ended well. */
+    if (s->settings->config) {
+        (void)sigaction(SIGHUP, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    }
     (void)sigaction(SIGINT, &s->old_int, NULL);
     (void)sigaction(SIGTERM, &s->old_term, NULL);
     (void)sigaction(SIGPIPE, &s->old_pipe, NULL);
     (void)pthread_sigmask(SIG_SETMASK, &s->old_set, NULL);
+    if (s->settings->config) {
+        (void)sigaction(SIGHUP, &s->old_hup, NULL);
+    }
 }
 
 /* ---- the run ---- */
@@ -153,7 +186,8 @@ static int start_failed(const ew__settings *s, const ew_env *env, ew_app *app, e
     return EXIT_FAILURE;
 }
 
-static int run(const ew__settings *s, const ew_env *env, ew_app *app) {
+static int run(ew__settings *s, logger *log, ew_app *app) {
+    const ew_env *env = s->options.env;
     ew_err err = s->options.loop ? EW_EUNSUPPORTED : ew__app_configure(app, &s->options);
     if (err != EW_OK) { /* a host's loop runs on the host's thread: that program has a main function of its own */
         return start_failed(s, env, app, err);
@@ -163,7 +197,7 @@ static int run(const ew__settings *s, const ew_env *env, ew_app *app) {
         return bad;
     }
     signals sig;
-    signals_init(&sig, app, env);
+    signals_init(&sig, app, s, log);
     sig.parent = s->runner && s->parent > 1 ? s->parent : 0; /* init and its children stay */
     err = ew_app_start(app);
     if (err == EW_OK) {
@@ -173,6 +207,7 @@ static int run(const ew__settings *s, const ew_env *env, ew_app *app) {
         signals_done(&sig);
         return start_failed(s, env, app, err);
     }
+    (void)ew_app_wait_imports(app, IMPORTS_MS);
     if (!s->quiet && isatty(STDOUT_FILENO)) {
         ew__say_table(app, s->name);
     } else if (!s->quiet) {
@@ -195,7 +230,7 @@ static const ew_env *choose_env(const ew__settings *s, logger *log) {
     log->env = *ew_env_default();
     log->env.log = log_line;
     log->env.ud = log; /* the default functions do not look at it */
-    log->level = s->level;
+    atomic_init(&log->level, (int)s->level);
     log->terminal = isatty(STDERR_FILENO) != 0;
     return &log->env;
 }
@@ -225,12 +260,13 @@ int ew_app_main(ew_app *app, int argc, char **argv) {
         code = ew__settings_read(&s, argc, argv);
         if (code < 0) {
             s.options.env = choose_env(&s, log);
-            code = run(&s, s.options.env, app);
+            code = run(&s, log, app);
         }
     }
     bool stuck = app && has_stuck_handlers(app);
     (void)ew_app_free(app);
     if (!stuck) {
+        ew__app_config_close(&s.file);
         ew__arena_done(&arena);
     }
     return code;

@@ -1,30 +1,38 @@
 /*
- * api/app_main.h: what the files of ew_app_main share: app_main.c (the run), app_options.c (command line and
- * environment), app_say.c (what it prints). Only they print, read a command line or the environment, or touch signals.
+ * api/app_main.h: what the files of ew_app_main share: app_main.c (the run), app_options.c (command line, configuration
+ * file and environment), app_say.c (what it prints). Only they print, read a command line or the environment, or touch
+ * signals.
  */
 #ifndef EW_API_APP_MAIN_H
 #define EW_API_APP_MAIN_H
 
-#include "api/app.h"
+#include "api/app_config.h"
 #include <sys/types.h>
 
-/* What the command line and the environment asked for. The three lists have room for argc more entries and a NULL. */
+/* What the command line and the environment asked for. The four lists have room for argc more entries and a NULL. */
 typedef struct ew__settings {
     ew_app_options options;
     const char *name; /* of the program, for its messages */
     const char **listens;
     const char **hosts;
     const char **connects;
+    const char **imports;
     size_t n_listens;
     size_t n_hosts;
     size_t n_connects;
+    size_t n_imports;
     const char *manager;     /* the environment's; NULL: none */
     const char *runner;      /* where to be an RRQ runner; NULL: nowhere */
     const char *runner_from; /* the option or variable that says so */
     const char *port, *host; /* where to be a Stepflow server; NULL: not given */
     bool stdio;              /* serve who started us */
     pid_t parent;            /* who started us */
+    ew__arena *arena;        /* of the lists */
+    size_t words;            /* of the command line */
+    const char *config;      /* the path of a configuration file; NULL: none */
+    ew__app_config file;     /* what it says; the owner closes it */
     ew_log_level level;
+    bool level_by_hand; /* the command line says so, and not the file */
     bool quiet;
 } ew__settings;
 
@@ -34,10 +42,10 @@ extern const char *const ew__level_names[4];
 
 /* The program's own options, which the words below add to. EW_OK or EW_ENOMEM. */
 ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, int argc);
-/* Reads the command line, then the environment. -1: go on; else the exit code. */
+/* Reads the configuration file, then the command line, then the environment. -1: go on; else the exit code. */
 int ew__settings_read(ew__settings *s, int argc, char **argv);
-/* Adds listeners and managers to the app. 0, or the exit code. */
-int ew__settings_apply(const ew__settings *s, ew_app *app);
+/* Adds listeners, managers and what the configuration file names to the app. 0, or the exit code. */
+int ew__settings_apply(ew__settings *s, ew_app *app);
 
 /* ---- app_say.c ---- */
 

@@ -1,5 +1,6 @@
 /*
- * api/app_options.c: how ew_app_main is told what to do: the command line and the environment. See app_main.h.
+ * api/app_options.c: how ew_app_main is told what to do: the command line, the configuration file, the environment. See
+ * app_main.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app_main.h"
@@ -64,32 +65,6 @@ static int help_limits(const ew__settings *s) {
     return EXIT_SUCCESS;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
-/* A number in the unit that the limit's name tells, or with a suffix of its kind. */
-static bool limit_value(const char *name, ew_str text, uint64_t *ret) {
-    if (ew__u64_parse(text, ret)) {
-        return true;
-    }
-    if (ends_with(name, "_ms")) {
-        return ew__duration_parse(text, ret) == EW_OK;
-    }
-    if (!ends_with(name, "_bytes") || text.len < 2) {
-        return false;
-    }
-    char suffix = text.ptr[text.len - 1];
-    unsigned shift = suffix == 'K' ? 10 : suffix == 'M' ? 20 : suffix == 'G' ? 30 : 0;
-    uint64_t number;
-    if (shift == 0 || !ew__u64_parse(ew__str(text.ptr, text.len - 1), &number) || number > UINT64_MAX >> shift) {
-        return false;
-    }
-    *ret = number << shift;
-    return true;
-}
-
 static int read_limit(ew__settings *s, const char *text) {
     const char *equals = strchr(text, '=');
     ew_str name = ew__str(text, equals ? (size_t)(equals - text) : strlen(text));
@@ -101,7 +76,7 @@ static int read_limit(ew__settings *s, const char *text) {
             continue;
         }
         uint64_t value = 0;
-        if (!equals || !limit_value(limits_table[i].name, ew_str_from(equals + 1), &value)) {
+        if (!equals || !ew__limit_parse(limits_table[i].name, ew_str_from(equals + 1), &value)) {
             return usage_errorf(s, "--limit", text, "not NAME=VALUE with a number");
         }
         if (value == 0 && limits_table[i].value != 0) {
@@ -120,6 +95,7 @@ static int read_level(ew__settings *s, const char *text) {
     for (size_t i = 0; i < sizeof ew__level_names / sizeof *ew__level_names; i++) {
         if (strcmp(text, ew__level_names[i]) == 0) {
             s->level = (ew_log_level)i;
+            s->level_by_hand = true;
             return 0;
         }
     }
@@ -174,7 +150,7 @@ static bool take_flag(ew__settings *s, int id) {
 /* -1: go on; else the exit code. */
 static int take_option(ew__settings *s, ew__opts *opts, int id) {
     int bad = 0;
-    if (take_flag(s, id)) {
+    if (id == EW__SERVE_CONFIG || take_flag(s, id)) { /* the file was read first, because all others win over it */
         return -1;
     }
     switch (id) {
@@ -183,6 +159,9 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
         break;
     case EW__SERVE_CONNECT:
         s->connects[s->n_connects++] = opts->value;
+        break;
+    case EW__SERVE_IMPORT:
+        s->imports[s->n_imports++] = opts->value;
         break;
     case EW__SERVE_TCP_SOCKET: /* RRQ appends its own to what its user wrote: the last one counts */
         s->runner = opts->value;
@@ -227,6 +206,91 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
         return usage_error(s, "unexpected --");
     }
     return bad ? bad : -1;
+}
+
+/* ---- the configuration file ---- */
+
+static void print_problem(const ew_config_problem *problem, void *ud) {
+    (void)ud;
+    if (problem->line) {
+        (void)fprintf(stderr, "%s:%u:%u: %s\n", problem->file, problem->line, problem->column, problem->message);
+    } else {
+        (void)fprintf(stderr, "%s: %s\n", problem->file, problem->message);
+    }
+}
+
+static int no_memory(const ew__settings *s) {
+    (void)fprintf(stderr, "%s: out of memory\n", s->name);
+    return EXIT_FAILURE;
+}
+
+/* All that is wrong with it; the last word about this start. */
+static int bad_config(ew__settings *s) {
+    if (s->file.config->problems.no_memory) {
+        return no_memory(s);
+    }
+    ew__app_config_tell(s->config, s->file.config, print_problem, NULL);
+    return EXIT_USAGE;
+}
+
+/* The name of the file, if the command line has one and is in order. -1, or the exit code. */
+static int find_config(ew__settings *s, int argc, char **argv) {
+    ew__opts opts;
+    ew__opts_init(&opts, options_table, argc, argv, 1);
+    for (;;) {
+        int id = ew__opts_next(&opts);
+        if (id == EW__SERVE_CONFIG && s->config) {
+            return usage_error(s, "--config can be given once only");
+        }
+        if (id == EW__SERVE_CONFIG) {
+            s->config = opts.value;
+        } else if (id == EW__OPT_END) {
+            return -1;
+        } else if (id < 0 || id == EW__SERVE_HELP || id == EW__SERVE_VERSION) {
+            s->config = NULL; /* the next reader ends there, too */
+            return -1;
+        }
+    }
+}
+
+/* Adds the file's host names to the list, and keeps room for those of the command line. */
+static bool add_hosts(ew__settings *s, const char *const *hosts) {
+    size_t n = 0;
+    while (hosts && hosts[n]) {
+        n++;
+    }
+    if (n == 0) {
+        return true;
+    }
+    size_t room = s->n_hosts + n + s->words;
+    const char **all = ew__arena_alloc(s->arena, room * sizeof *all);
+    if (!all) {
+        return false;
+    }
+    memset((void *)all, 0, room * sizeof *all);
+    memcpy((void *)all, (const void *)s->hosts, s->n_hosts * sizeof *all);
+    memcpy((void *)(all + s->n_hosts), (const void *)hosts, n * sizeof *all);
+    s->hosts = all;
+    s->n_hosts += n;
+    s->options.allow_hosts = all;
+    return true;
+}
+
+/* What the file says becomes what there is before the command line is read. -1, or the exit code. */
+static int read_config(ew__settings *s) {
+    ew_err err = ew__app_config_open(&s->file, ew_env_default(), s->config);
+    if (err == EW_ENOMEM) {
+        return no_memory(s);
+    }
+    if (err != EW_OK) {
+        return bad_config(s);
+    }
+    const ew__config *config = s->file.config;
+    ew__app_config_options(config, &s->options);
+    if (config->log.has_level) {
+        s->level = config->log.level;
+    }
+    return add_hosts(s, config->allow_hosts) ? -1 : no_memory(s);
 }
 
 /* ---- the address of an RRQ runner ---- */
@@ -318,14 +382,17 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
         .telemetry_realtime = app->telemetry.realtime,
     };
     size_t words = (size_t)(argc > 0 ? argc : 0) + 1;
-    size_t lists = 3 * words + app->n_allow_hosts;
+    s->arena = arena;
+    s->words = words;
+    size_t lists = 4 * words + app->n_allow_hosts;
     s->listens = ew__arena_alloc(arena, lists * sizeof *s->listens);
     if (!s->listens) {
         return EW_ENOMEM;
     }
     memset((void *)s->listens, 0, lists * sizeof *s->listens);
     s->connects = s->listens + words;
-    s->hosts = s->connects + words;
+    s->imports = s->connects + words;
+    s->hosts = s->imports + words;
     for (; s->n_hosts < app->n_allow_hosts; s->n_hosts++) {
         if (!copy_text(arena, app->allow_hosts[s->n_hosts], &s->hosts[s->n_hosts])) {
             return EW_ENOMEM;
@@ -338,18 +405,36 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
                : EW_ENOMEM;
 }
 
-int ew__settings_read(ew__settings *s, int argc, char **argv) {
+/* -1: go on; else the exit code. */
+static int read_words(ew__settings *s, int argc, char **argv) {
     ew__opts opts;
     ew__opts_init(&opts, options_table, argc, argv, 1);
     for (;;) {
         int id = ew__opts_next(&opts);
         if (id == EW__OPT_END) {
-            break;
+            return -1;
         }
         int code = take_option(s, &opts, id);
         if (code >= 0) {
             return code;
         }
+    }
+}
+
+int ew__settings_read(ew__settings *s, int argc, char **argv) {
+    int code = find_config(s, argc, argv);
+    if (code < 0 && s->config) {
+        code = read_config(s);
+    }
+    if (code < 0) {
+        code = read_words(s, argc, argv);
+    }
+    if (code < 0 && s->config && s->file.config->problems.n) {
+        ew__app_config_rehearse(ew_env_default(), s->file.config, s->options.allow_remote);
+        code = bad_config(s);
+    }
+    if (code >= 0) {
+        return code;
     }
     if (s->quiet) {
         s->level = EW_LOG_ERROR;
@@ -369,6 +454,17 @@ static int add(const ew__settings *s, ew_app *app, ew_err (*with)(ew_app *app, c
     }
     const char *more = ew_app_error(app);
     return usage_errorf(s, what, text, *more ? more : ew_err_text(err));
+}
+
+/* "[PREFIX=]TARGET": what stands before the first '=' is a prefix, if that comes before all that a target is made of. */
+static ew_err add_import(ew_app *app, const char *text) {
+    char prefix[256];
+    size_t n = strcspn(text, "=:/?#,");
+    if (text[n] != '=') {
+        return ew_app_import(app, text, NULL);
+    }
+    (void)snprintf(prefix, sizeof prefix, "%.*s", (int)(n < sizeof prefix ? n : sizeof prefix), text);
+    return ew_app_import(app, text + n + 1, &(ew_import_options){.prefix = prefix});
 }
 
 static int add_runner(const ew__settings *s, ew_app *app) {
@@ -402,7 +498,7 @@ static int add_stepflow(const ew__settings *s, ew_app *app) {
                                        *more ? more : ew_err_text(err));
 }
 
-int ew__settings_apply(const ew__settings *s, ew_app *app) {
+int ew__settings_apply(ew__settings *s, ew_app *app) {
     int bad = 0;
     bool by_hand = false; /* the environment's manager was named on the command line, too */
     for (size_t i = 0; i < s->n_listens && !bad; i++) {
@@ -411,6 +507,9 @@ int ew__settings_apply(const ew__settings *s, ew_app *app) {
     for (size_t i = 0; i < s->n_connects && !bad; i++) {
         bad = add(s, app, ew_app_connect, "--connect", s->connects[i]);
         by_hand = by_hand || (s->manager && strcmp(s->manager, s->connects[i]) == 0);
+    }
+    for (size_t i = 0; i < s->n_imports && !bad; i++) {
+        bad = add(s, app, add_import, "--import", s->imports[i]);
     }
     if (!bad && s->manager && !by_hand) {
         bad = add(s, app, ew_app_connect, "GENKIT_REFLECTION_V2_SERVER", s->manager);
@@ -423,6 +522,9 @@ int ew__settings_apply(const ew__settings *s, ew_app *app) {
     }
     if (!bad && s->stdio) {
         bad = add(s, app, ew_app_listen, "--stdio", "stdio");
+    }
+    if (!bad && s->config && ew__app_config_apply(&s->file, app) != EW_OK) {
+        bad = bad_config(s);
     }
     return bad;
 }

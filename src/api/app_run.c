@@ -77,10 +77,12 @@ static void close_loop(ew__task *task) {
     ew__app_loop *loop = ew__container_of(task, ew__app_loop, close_task);
     bool now = atomic_load(&loop->app->cut);
     if (!loop->closing)
-        loop->n_open = 1 + ew__app_connects_count(loop) + ew__app_ways_count(loop);
+        loop->n_open = 1 + ew__app_connects_count(loop) + ew__app_ways_count(loop) + ew__parts_count(loop);
     loop->closing = true;
+    ew__app_sources_silence(loop->app);
     ew__app_connects_close(loop, now, on_part_closed);
     ew__app_ways_close(loop, on_part_closed);
+    ew__parts_close(loop, on_part_closed);
     ew__server_close(&loop->server, now, on_server_closed);
 }
 
@@ -303,11 +305,14 @@ static void nothing(ew__server *server) {
     ew__loop_close(&loop->loop, NULL, NULL);
 }
 
+static void no_more(ew__app_loop *loop) { (void)loop; }
+
 static void undo_start(ew_app *app, size_t n) {
     for (size_t i = 0; i < n; i++) {
         ew__app_loop *loop = &app->loops[i];
         ew__loop_adopt_thread(&loop->loop);
         ew__app_connects_done(loop); /* first: a turn would dial */
+        ew__parts_close(loop, no_more);
         ew__server_close(&loop->server, true, nothing);
         turn_until_closed(loop);
         loop_done(loop);
@@ -374,10 +379,24 @@ static void name_instance(ew_app *app) {
     app->instance.service = ew_str_from(app->name);
 }
 
+static size_t served_listeners(const ew_app *app) {
+    size_t n = 0;
+    for (size_t i = 0; i < app->n_listeners; i++)
+        n += !app->listeners[i].for_peers;
+    return n;
+}
+
+static bool has_stdio(const ew_app *app) {
+    for (size_t i = 0; i < app->n_listeners; i++)
+        if (app->listeners[i].address.kind == EW__ADDR_STDIO)
+            return true;
+    return false;
+}
+
 ew_err ew_app_start(ew_app *app) {
     if (app->started)
         return EW_EINVAL;
-    if (app->n_listeners == 0 && app->n_connects == 0) {
+    if (served_listeners(app) == 0 && app->n_connects == 0) {
         ew_err err = ew_app_listen(app, DEFAULT_LISTENER);
         if (err != EW_OK)
             return err;
@@ -387,19 +406,22 @@ ew_err ew_app_start(ew_app *app) {
     app->others.tell = ew__app_tell_others;
     app->ways.open = ew__app_ways_open;
     name_instance(app);
-    bool stdio = app->n_listeners == 1 && app->listeners[0].address.kind == EW__ADDR_STDIO;
+    bool stdio = served_listeners(app) == 1 && has_stdio(app);
     app->only_stdio = stdio && app->n_connects == 0;
-    if ((stdio || app->n_listeners == 0) && app->threads == 0)
+    if ((stdio || served_listeners(app) == 0) && app->threads == 0)
         app->threads = 1; /* one connection lives on one loop */
     ew_err err = make_loops(app, &made);
     for (size_t i = 0; i < app->n_listeners && err == EW_OK; i++)
         err = bind_listener(app, &app->listeners[i]);
     if (err == EW_OK)
         err = ew__app_connects_start(app);
+    if (err == EW_OK)
+        err = ew__app_sources_start(app);
     if (err != EW_OK) {
         if (!app->error[0])
             (void)snprintf(app->error, sizeof app->error, "cannot start: %s", ew_err_text(err));
         undo_start(app, made);
+        ew__app_sources_stop(app);
         return err;
     }
     return start_loops(app);
@@ -419,6 +441,7 @@ static bool reap(ew_app *app) {
     }
     if (!clean)
         return false;
+    ew__app_sources_stop(app);
     for (size_t i = 0; i < app->n_loops; i++)
         loop_done(&app->loops[i]);
     ew__free(app->env, app->loops, sizeof *app->loops * app->n_loops);

@@ -47,6 +47,11 @@ void ew__say_json(const ew_app *app) {
             ew__write_all(STDOUT_FILENO, line, (size_t)n);
         }
     }
+    ew__buf imports;
+    ew__buf_init(&imports, app->env, (size_t)1024 * 1024);
+    ew__app_sources_say((ew_app *)(uintptr_t)app, &imports);
+    ew__write_all(STDOUT_FILENO, ew__buf_view(&imports).ptr, imports.err ? 0 : imports.len);
+    ew__buf_done(&imports);
     static const char ready[] = "{\"event\":\"ready\"}\n";
     ew__write_all(STDOUT_FILENO, ready, sizeof ready - 1);
 }
@@ -92,6 +97,22 @@ static bool sample_address(const ew_app *app, char *out, size_t size) {
     return false;
 }
 
+/* Targets, and how many actions they have. */
+static void say_imports(ew_app *app) {
+    ew__buf lines;
+    ew__buf_init(&lines, app->env, (size_t)1024 * 1024);
+    ew__app_sources_say(app, &lines);
+    for (ew_str rest = ew__buf_view(&lines); rest.len > 0 && !lines.err;) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        ew_str line = ew__str(rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len);
+        ew_str wire = ew_json_get_str(line, "/wire", EW_STR("")), target = ew_json_get_str(line, "/target", EW_STR(""));
+        (void)printf("  %-10.*s imports %.*s (%lld actions)\n", (int)wire.len, wire.ptr, (int)target.len, target.ptr,
+                     (long long)ew_json_get_int(line, "/actions", 0));
+        rest = ew__str(line.ptr + line.len + (end != NULL), rest.len - line.len - (end != NULL));
+    }
+    ew__buf_done(&lines);
+}
+
 void ew__say_table(ew_app *app, const char *name) {
     const char *bold = colour_wanted() ? "\033[1m" : "", *plain = colour_wanted() ? "\033[0m" : "";
     char address[128], action[128], input[256];
@@ -105,6 +126,7 @@ void ew__say_table(ew_app *app, const char *name) {
     for (size_t i = 0; i < app->n_connects; i++) {
         (void)printf("  %-10s dials %s%s%s\n", "reflection", bold, app->connects[i]->text, plain);
     }
+    say_imports(app);
     if (sample_address(app, address, sizeof address) && sample_call(app, action, sizeof action, input, sizeof input)) {
         (void)printf("\nTry in another terminal:\n\n  everywire list http://%s\n", address);
         (void)printf("  everywire call http://%s %s '%s' --stream\n", address, action, input);

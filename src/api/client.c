@@ -107,30 +107,46 @@ static const char *check_options(const ew_client *client, bool command, unsigned
     return target->kind == EW__WHERE_TCP && target->port == 0 ? "port 0 wants a command that listens there" : NULL;
 }
 
+/* What the target says, and whether the options go with it. EW_OK, or an error and why. */
+static ew_err read_target(ew_client *client, const char *target, const ew_client_options *options,
+                          const char **ret_problem) {
+    bool command = options && options->command && options->command[0];
+    unsigned processes = options ? options->processes : 0;
+    ew_err err = ew__target_parse(target, &client->target, ret_problem);
+    if (err != EW_OK)
+        return err;
+    if (command && client->target.kind == EW__WHERE_TCP && client->target.command == EW__COMMAND_MAY)
+        client->processes = processes ? processes : 1;
+    client->announces = command && client->target.command == EW__COMMAND_ANNOUNCES;
+    const char *problem = check_options(client, command, processes);
+    if (!problem && client->target.kind == EW__WHERE_LISTEN && !client->target.address.loopback &&
+        !(options && options->allow_remote)) {
+        *ret_problem = "that address can be reached from other machines; allow_remote permits it";
+        return EW_EACCESS;
+    }
+    if (problem)
+        *ret_problem = problem;
+    return problem ? EW_EINVAL : EW_OK;
+}
+
+ew_err ew__client_check(const char *target, const ew_client_options *options, ew__target *ret,
+                        const char **ret_problem) {
+    ew_client client = {.processes = 0};
+    ew_err err = read_target(&client, target, options, ret_problem);
+    *ret = client.target;
+    return err;
+}
+
 /* The target and what it needs. */
 static ew_err configure(ew_client *client, const char *target, const ew_client_options *options,
                         const char **ret_problem) {
     const char *problem = NULL;
-    bool command = options && options->command && options->command[0];
-    unsigned processes = options ? options->processes : 0;
-    ew_err err = ew__target_parse(target, &client->target, &problem);
-    if (err == EW_OK) {
-        if (command && client->target.kind == EW__WHERE_TCP && client->target.command == EW__COMMAND_MAY)
-            client->processes = processes ? processes : 1;
-        client->announces = command && client->target.command == EW__COMMAND_ANNOUNCES;
-        problem = check_options(client, command, processes);
-        err = problem ? EW_EINVAL : EW_OK;
-    }
-    if (err == EW_OK && client->target.kind == EW__WHERE_LISTEN && !client->target.address.loopback &&
-        !(options && options->allow_remote)) {
-        err = EW_EACCESS;
-        problem = "that address can be reached from other machines; allow_remote permits it";
-    }
+    ew_err err = read_target(client, target, options, &problem);
     if (err == EW_OK)
         err = ew__client_blobs_open(client, options, &problem);
     if (ret_problem && problem)
         *ret_problem = problem;
-    if (err == EW_OK && command)
+    if (err == EW_OK && options && options->command && options->command[0])
         err = copy_command(client, options->command);
     if (err == EW_OK && options && options->telemetry)
         err = copy_telemetry(client, options->telemetry);
@@ -141,23 +157,24 @@ static ew_err configure(ew_client *client, const char *target, const ew_client_o
 
 static void init_pool(ew_client *client) {
     ew__target *target = &client->target;
-    ew__site site = {.port = target->port,
-                     .actions = client->actions,
-                     .authority = ew_str_from(target->authority),
-                     .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
-                     .framing = target->framing,
-                     .allow_hosts = client->own_hosts,
-                     .blobs = client->blobs.store,
-                     .blob_api = ew_str_from(client->blobs.url),
-                     .telemetry = ew_str_from(client->telemetry ? client->telemetry + strlen(TELEMETRY_VAR) : "")};
-    ew__where where = {.kind = target->kind,
-                       .host = target->host,
-                       .port = target->port,
-                       .path = target->path,
-                       .argv = (const char *const *)client->command,
-                       .vars = target->kind == EW__WHERE_LISTEN ? client->vars : NULL,
-                       .farewell_ms = client->telemetry ? FAREWELL_MS : 0};
-    ew__pool_init(&client->pool, &client->loop, target->wire, &site, &where);
+    client->site =
+        (ew__site){.port = target->port,
+                   .actions = client->actions,
+                   .authority = ew_str_from(target->authority),
+                   .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
+                   .framing = target->framing,
+                   .allow_hosts = client->own_hosts,
+                   .blobs = client->blobs.store,
+                   .blob_api = ew_str_from(client->blobs.url),
+                   .telemetry = ew_str_from(client->telemetry ? client->telemetry + strlen(TELEMETRY_VAR) : "")};
+    client->where = (ew__where){.kind = target->kind,
+                                .host = target->host,
+                                .port = target->port,
+                                .path = target->path,
+                                .argv = (const char *const *)client->command,
+                                .vars = target->kind == EW__WHERE_LISTEN ? client->vars : NULL,
+                                .farewell_ms = client->telemetry ? FAREWELL_MS : 0};
+    ew__pool_init(&client->pool, &client->loop, target->wire, &client->site, &client->where);
     client->pool.ud = client;
 }
 

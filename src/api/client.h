@@ -24,6 +24,8 @@ struct ew_client {
     const char *own_hosts[2]; /* the names by which we may be asked for */
     ew__actions *actions;     /* what the peer may call; a reference, or NULL */
     ew__client_blobs blobs;
+    ew__site site; /* as the pool began with */
+    ew__where where;
     ew__loop loop;
     ew__pool pool;
     pthread_t thread;
@@ -33,6 +35,13 @@ struct ew_client {
     atomic_bool closing;
     atomic_uint active; /* requests not yet ended */
 };
+
+/*
+ * What a target and its options say, and whether they go together; nothing is opened. Errors as ew_client_new's that
+ * need no looking.
+ */
+ew_err ew__client_check(const char *target, const ew_client_options *options, ew__target *ret,
+                        const char **ret_problem);
 
 struct ew__request_piece;
 
@@ -47,6 +56,9 @@ struct ew_request {
     void *way_ud;
     ew_err (*take_chunk)(ew_request *request, ew_str chunk); /* in place of on_chunk: may answer EW_FULL; or NULL */
     ew_call *call; /* loop thread; NULL before it is opened and after its end */
+    bool begun;    /* the call was, when it ended */
+    uint8_t hops;  /* of the call */
+    uint32_t attempt;
     ew__call_kind kind;
     ew_request_options options; /* its slices point to memory of this request */
     ew__trace above;            /* the span it belongs to, when has_above */

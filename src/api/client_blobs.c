@@ -53,7 +53,8 @@ ew_err ew__client_blobs_open(ew_client *client, const ew_client_options *options
         ew__log(client->env, EW_LOG_ERROR, "client", "%s", problem);
         return fail(err, "the store of blobs cannot be opened", ret_problem);
     }
-    return err;
+    /* the loops of an app that imports from this target use it, too */
+    return err == EW_OK ? ew__blobs_locked(client->env, blobs->store, &blobs->store) : err;
 }
 
 /* ---- the listener ---- */

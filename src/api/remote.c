@@ -4,20 +4,26 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app.h"
+#include "api/relay.h"
+
+struct ew__remote {
+    ew__elsewhere there;     /* referred to by the runtime, and by each action and call */
+    ew__remotes *all;        /* there.lock is its lock */
+    ew__remote *next, *prev; /* under the lock */
+    ew__runtime *runtime;    /* home's thread only; NULL: it has gone */
+    ew__action **actions;    /* what it offers; under the lock */
+    size_t n_actions;
+    char id[257];  /* under the lock */
+    bool replaced; /* another connection has its id; under the lock */
+    ew__task leave_task;
+};
 
 /* ---- memory ---- */
 
-ew__remote *ew__remote_ref(ew__remote *remote) {
-    atomic_fetch_add_explicit(&remote->refs, 1, memory_order_relaxed);
-    return remote;
+static void free_remote(ew__far *far) {
+    ew__remote *remote = ew__container_of(far, ew__remote, there.far);
+    ew__free(remote->all->app->env, remote, sizeof *remote);
 }
-
-void ew__remote_unref(ew__remote *remote) {
-    if (atomic_fetch_sub_explicit(&remote->refs, 1, memory_order_acq_rel) == 1)
-        ew__free(remote->all->app->env, remote, sizeof *remote);
-}
-
-static void drop_action(void *remote) { ew__remote_unref(remote); }
 
 static void free_actions(const ew_env *env, ew__action **actions, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -27,19 +33,17 @@ static void free_actions(const ew_env *env, ew__action **actions, size_t n) {
 
 /* ---- what is published ---- */
 
-/* Under the lock. */
-static void publish(ew__remotes *all) {
-    const ew_env *env = all->app->env;
-    size_t n = 0, at = 0;
+size_t ew__remotes_count(const ew__remotes *all) {
+    size_t n = 0;
     for (const ew__remote *remote = all->first; remote; remote = remote->next)
         n += remote->replaced ? 0 : remote->n_actions;
-    ew__action **actions = ew__alloc(env, n * sizeof *actions);
-    for (const ew__remote *remote = all->first; remote && actions; remote = remote->next)
+    return n;
+}
+
+void ew__remotes_collect(const ew__remotes *all, ew__action **ret) {
+    for (const ew__remote *remote = all->first; remote; remote = remote->next)
         for (size_t i = 0; i < remote->n_actions && !remote->replaced; i++)
-            actions[at++] = remote->actions[i];
-    if (!actions || ew__registry_set_remotes(&all->app->registry, actions, n) != EW_OK)
-        ew__log(env, EW_LOG_ERROR, "runtime", "out of memory: the list of actions stays as it was");
-    ew__free(env, (void *)actions, n * sizeof *actions);
+            *ret++ = remote->actions[i];
 }
 
 /* What the runtime offers, as actions. EW_OK, EW_ENOMEM. What has no good key is left out. */
@@ -51,24 +55,17 @@ static ew_err make_actions(ew__remote *remote, const ew__runtime *runtime, ew__a
     ew_err err = actions ? EW_OK : EW_ENOMEM;
     for (size_t i = 0; i < room && err != EW_ENOMEM; i++) {
         const ew__offer *offer = &offers->items[i];
-        err = ew__action_new_remote(env, runtime->self.id, offer->key, offer->descriptor, &ew__remote_callee, remote,
-                                    drop_action, &actions[n]);
-        if (err != EW_OK)
-            continue;
-        ew__remote_ref(remote);
-        n++;
+        ew__far *far = &remote->there.far;
+        ew__bridge *bridge = ew__bridge_new(env, &far, &offer->key, 1);
+        err = bridge ? ew__action_new_remote(env, runtime->self.id, offer->key, offer->descriptor, &ew__bridge_callee,
+                                             bridge, ew__bridge_drop, &actions[n])
+                     : EW_ENOMEM;
+        if (err == EW_OK)
+            n++;
+        else if (bridge)
+            ew__bridge_drop(bridge);
     }
-    ew__action **fit =
-        err != EW_ENOMEM ? ew__realloc(env, (void *)actions, room * sizeof *actions, n * sizeof *actions) : NULL;
-    if (!fit) {
-        for (size_t i = 0; i < n; i++)
-            ew__action_unref(actions[i]);
-        ew__free(env, (void *)actions, room * sizeof *actions);
-        return EW_ENOMEM;
-    }
-    *ret = fit;
-    *ret_n = n;
-    return EW_OK;
+    return ew__actions_fit(env, actions, room, n, err, ret, ret_n);
 }
 
 /* ---- two connections with one id ---- */
@@ -77,7 +74,7 @@ static void leave(ew__task *task) {
     ew__remote *remote = ew__container_of(task, ew__remote, leave_task);
     if (remote->runtime)
         ew__link_close(remote->runtime->link, EW_EEXISTS);
-    ew__remote_unref(remote);
+    ew__far_unref(&remote->there.far);
 }
 
 /* Under the lock: the newer one wins. On its own loop the runtimes have seen to that themselves. */
@@ -87,9 +84,20 @@ static void replace_others(const ew__remote *newer) {
             continue;
         older->replaced = true;
         older->leave_task.fn = leave;
-        ew__remote_ref(older);
-        older->home->ops->post(older->home, &older->leave_task);
+        (void)ew__far_ref(&older->there.far);
+        older->there.home->ops->post(older->there.home, &older->leave_task);
     }
+}
+
+/* ---- calls ---- */
+
+static void open_on_runtime(ew__elsewhere *there, ew_call *call) {
+    ew__runtime *runtime = ew__container_of(there, ew__remote, there)->runtime;
+    if (!runtime || ew__runtime_leaving(runtime))
+        ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, EW_STR("the runtime has gone"));
+    else if (ew__runtime_send(runtime, call) != EW_OK)
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
+                         EW_STR("the connection to the runtime takes no further call"));
 }
 
 /* ---- hooks ---- */
@@ -98,14 +106,20 @@ static ew__remote *new_remote(ew__remotes *all, ew__server *server, ew__runtime 
     ew__remote *remote = ew__zalloc(all->app->env, sizeof *remote);
     if (!remote)
         return NULL;
-    atomic_init(&remote->refs, 1);
+    atomic_init(&remote->there.far.refs, 1);
+    remote->there.far.free = free_remote;
+    remote->there.far.open = ew__elsewhere_open;
+    remote->there.far.refuses = ew__wire_by_name(EW_STR("reflection"))->refuses;
+    remote->there.far.traces = true;
+    remote->there.home = &server->loop->home;
+    remote->there.open = open_on_runtime;
+    remote->there.lock = &all->app->sources.lock;
     remote->all = all;
-    remote->home = &server->loop->home;
     remote->runtime = runtime;
     runtime->ud = remote;
-    pthread_mutex_lock(&all->lock);
+    pthread_mutex_lock(&all->app->sources.lock);
     EW__LIST_ADD(all->first, remote);
-    pthread_mutex_unlock(&all->lock);
+    pthread_mutex_unlock(&all->app->sources.lock);
     return remote;
 }
 
@@ -119,16 +133,15 @@ void ew__remote_changed(ew__server *server, ew__runtime *runtime) {
                 len >= sizeof remote->id ? "its id is too long" : "out of memory");
         return;
     }
-    pthread_mutex_lock(&all->lock);
+    pthread_mutex_lock(&all->app->sources.lock);
     free_actions(all->app->env, remote->actions, remote->n_actions);
     remote->actions = actions;
     remote->n_actions = n;
     memcpy(remote->id, runtime->self.id.ptr, len);
     remote->id[len] = '\0';
     replace_others(remote);
-    publish(all);
-    pthread_mutex_unlock(&all->lock);
-    ew__app_refresh(all->app);
+    ew__app_publish(all->app);
+    pthread_mutex_unlock(&all->app->sources.lock);
 }
 
 void ew__remote_gone(ew__server *server, ew__runtime *runtime) {
@@ -137,21 +150,13 @@ void ew__remote_gone(ew__server *server, ew__runtime *runtime) {
     if (!remote)
         return;
     remote->runtime = NULL;
-    pthread_mutex_lock(&all->lock);
+    pthread_mutex_lock(&all->app->sources.lock);
     EW__LIST_REMOVE(all->first, remote);
-    remote->gone = true;
+    remote->there.gone = true;
     free_actions(all->app->env, remote->actions, remote->n_actions);
     remote->actions = NULL;
     remote->n_actions = 0;
-    publish(all);
-    pthread_mutex_unlock(&all->lock);
-    ew__app_refresh(all->app);
-    ew__remote_unref(remote);
+    ew__app_publish(all->app);
+    pthread_mutex_unlock(&all->app->sources.lock);
+    ew__far_unref(&remote->there.far);
 }
-
-void ew__remotes_init(ew__remotes *all, ew_app *app) {
-    all->app = app;
-    pthread_mutex_init(&all->lock, NULL);
-}
-
-void ew__remotes_done(ew__remotes *all) { pthread_mutex_destroy(&all->lock); }

@@ -153,6 +153,7 @@ static void on_end(ew_call *call, const ew__end *end) {
     char text[300];
     say_how(request, &told, text, sizeof text);
     request->call = NULL;
+    request->begun = call->begun;
     tell_end(request, &told);
     ew__call_release(call);
 }
@@ -178,6 +179,8 @@ static void fill_call(ew_request *request, ew_call *call) {
     call->has_input = options->input_stream;
     call->input_full = request->input_full = options->input_stream; /* the wire says when it takes some */
     call->notify = options->notify;
+    call->hops = request->hops;
+    call->attempt = request->attempt;
     call->wire_id = options->id;
     if (options->traceparent.len > 0)
         (void)ew__trace_continue(&call->trace, &home->rng, options->traceparent); /* a fresh one if it is none */

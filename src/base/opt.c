@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/opt.h"
+#include "base/util.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
@@ -236,6 +237,35 @@ ew_err ew__duration_parse(ew_str text, uint64_t *ret_ms) {
     }
     *ret_ms = ms;
     return EW_OK;
+}
+
+/* ---- sizes and limits ---- */
+
+bool ew__size_parse(ew_str text, uint64_t *ret_bytes) {
+    uint64_t number;
+    if (text.len == 0) {
+        return false;
+    }
+    char suffix = text.ptr[text.len - 1];
+    unsigned shift = suffix == 'K' ? 10 : suffix == 'M' ? 20 : suffix == 'G' ? 30 : 0;
+    if (!ew__u64_parse((ew_str){text.ptr, text.len - (shift ? 1 : 0)}, &number) || number > UINT64_MAX >> shift) {
+        return false;
+    }
+    *ret_bytes = number << shift;
+    return true;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+bool ew__limit_parse(const char *name, ew_str text, uint64_t *ret) {
+    if (ew__u64_parse(text, ret)) {
+        return true;
+    }
+    return ends_with(name, "_ms") ? ew__duration_parse(text, ret) == EW_OK
+                                  : ends_with(name, "_bytes") && ew__size_parse(text, ret);
 }
 
 /* ---- descriptors ---- */

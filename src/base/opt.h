@@ -59,6 +59,15 @@ void ew__standard_descriptors(void);
  */
 ew_err ew__duration_parse(ew_str text, uint64_t *ret_ms);
 
+/* "4096", "64K", "1M", "2G": bytes. */
+bool ew__size_parse(ew_str text, uint64_t *ret_bytes);
+
+/*
+ * The value of a limit (everywire/limits.h): a bare number in the unit that its name tells, or with a suffix of its kind,
+ * K, M and G for NAME_bytes, those of a duration for NAME_ms.
+ */
+bool ew__limit_parse(const char *name, ew_str text, uint64_t *ret);
+
 /*
  * Insertions, deletions, replacements and swaps of neighbours between two words; UINT_MAX when one has more than 63
  * bytes.
@@ -82,6 +91,8 @@ void ew__near_try(ew__near *near, ew_str candidate);
 enum {
     EW__SERVE_LISTEN = 1,
     EW__SERVE_CONNECT,
+    EW__SERVE_IMPORT,
+    EW__SERVE_CONFIG,
     EW__SERVE_TCP_SOCKET,
     EW__SERVE_PORT,
     EW__SERVE_HOST,
@@ -111,6 +122,16 @@ enum {
          "dial a manager such as the Genkit CLI, ws://HOST:PORT[/PATH], and offer it\n"                                \
          "the actions; for ever; may be repeated",                                                                     \
          EW__SERVE_CONNECT},                                                                                           \
+        {"config", 0, "FILE",                                                                                          \
+         "read this YAML file, which everywire check explains; the command line wins\n"                                \
+         "over it; SIGHUP reads it again",                                                                             \
+         EW__SERVE_CONFIG},                                                                                            \
+        {"import", 0, "[PREFIX=]TARGET",                                                                               \
+         "offer the actions behind TARGET, rrq://HOST:PORT and so on (what call takes),\n"                             \
+         "as actions here, PREFIX/NAME; TARGET,TARGET: the same actions at several;\n"                                 \
+         "TARGET#NAME[:AS],...: only these; reflection://HOST:PORT: those of runtimes\n"                               \
+         "that dial us there; may be repeated",                                                                        \
+         EW__SERVE_IMPORT},                                                                                            \
         {"tcp-socket", 0, "HOST:PORT",                                                                                 \
          "be an RRQ runner there, as RRQ tells the programs that it starts: the last\n"                                \
          "one counts; the program ends with the one that started it",                                                  \

@@ -44,6 +44,8 @@ typedef struct ew__verb {
 
 int ew__cmd_call(int argc, char **argv);
 void ew__cmd_call_help(FILE *out);
+int ew__cmd_check(int argc, char **argv);
+void ew__cmd_check_help(FILE *out);
 int ew__cmd_describe(int argc, char **argv);
 void ew__cmd_describe_help(FILE *out);
 int ew__cmd_list(int argc, char **argv);

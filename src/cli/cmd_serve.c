@@ -36,11 +36,13 @@ void ew__cmd_serve_help(FILE *out) {
                        "  genkit start -- everywire serve --demo\n"
                        "  everywire serve --demo --tcp-socket 127.0.0.1:9000\n"
                        "  everywire serve --demo --port 8080\n"
-                       "  everywire serve --demo --stdio\n");
+                       "  everywire serve --demo --stdio\n"
+                       "  everywire serve --import rrq://127.0.0.1:9000 --import py=http://127.0.0.1:8080\n"
+                       "  everywire serve --import 'rrq://127.0.0.1:9000#send_email,resize'\n");
 }
 
 /* Copies the words that are for ew_app_main. -1: go on; else the exit code. */
-static int sort_words(int argc, char **argv, char **rest, int *n_rest, bool *demo) {
+static int sort_words(int argc, char **argv, char **rest, int *n_rest, bool *demo, bool *others) {
     ew__opts opts;
     ew__opts_init(&opts, options, argc, argv, 0);
     for (;;) {
@@ -60,13 +62,14 @@ static int sort_words(int argc, char **argv, char **rest, int *n_rest, bool *dem
             *demo = true;
             continue;
         }
+        *others = *others || id == EW__SERVE_IMPORT || id == EW__SERVE_CONFIG;
         for (int i = first; i < opts.at; i++) {
             rest[(*n_rest)++] = argv[i];
         }
     }
 }
 
-static int serve(int argc, char **argv, bool demo) {
+static int serve(int argc, char **argv, bool demo, bool others) {
     ew_app *app = ew_app_new("everywire");
     ew_err err = app ? EW_OK : EW_ENOMEM;
     if (err == EW_OK && demo) {
@@ -78,8 +81,8 @@ static int serve(int argc, char **argv, bool demo) {
         (void)ew_app_free(app);
         return EW__EXIT_FAILED;
     }
-    if (!demo) {
-        ew__cli_hint("there are no actions to serve; --demo offers some");
+    if (!demo && !others) {
+        ew__cli_hint("there are no actions to serve; --import offers those of others, --demo some to try");
     }
     return ew_app_main(app, argc, argv);
 }
@@ -89,14 +92,14 @@ int ew__cmd_serve(int argc, char **argv) {
     size_t size = ((size_t)argc + 2) * sizeof(char *);
     char **rest = ew__cli_alloc(size);
     int n_rest = 1;
-    bool demo = false;
+    bool demo = false, others = false; /* actions of the demo, and of others */
     if (!rest) {
         return EW__EXIT_FAILED;
     }
     rest[0] = name;
-    int code = sort_words(argc, argv, rest, &n_rest, &demo);
+    int code = sort_words(argc, argv, rest, &n_rest, &demo, &others);
     if (code < 0) {
-        code = serve(n_rest, rest, demo);
+        code = serve(n_rest, rest, demo, others);
     }
     ew__cli_free(rest, size);
     return code;

@@ -13,6 +13,7 @@ static const ew__verb verbs[] = {
     {"call", "call an action and print its result", ew__cmd_call, ew__cmd_call_help},
     {"list", "show the actions of a peer", ew__cmd_list, ew__cmd_list_help},
     {"describe", "show one action of a peer", ew__cmd_describe, ew__cmd_describe_help},
+    {"check", "tell what is wrong with a configuration file", ew__cmd_check, ew__cmd_check_help},
 };
 #define N_VERBS (sizeof verbs / sizeof *verbs)
 

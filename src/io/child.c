@@ -32,7 +32,8 @@ struct ew__child {
     ew__loop *loop;
     ew__stream *stream;
     const char *const *argv;
-    ew__child_ended on_end; /* may be NULL */
+    ew__child_ended on_end;   /* may be NULL */
+    ew__child_exited on_exit; /* may be NULL */
     void *on_end_ud;
     ew__child_started started; /* NULL once it was called */
     void *ud;
@@ -47,8 +48,9 @@ struct ew__child {
     int error;  /* why it could not be started */
     stage stage;
     bool companion;
-    uint16_t eof_ms;  /* from eof to SIGTERM */
-    uint16_t term_ms; /* from SIGTERM to SIGKILL */
+    bool pipe_input;
+    uint32_t eof_ms;  /* from eof to SIGTERM */
+    uint32_t term_ms; /* from SIGTERM to SIGKILL */
     bool ended;       /* reaped, or given up */
     bool alone;       /* nobody is left in its group */
     bool released;    /* the stream, if it ever had one, is closed */
@@ -104,7 +106,7 @@ static void arm(ew__child *child) {
 
 static void tell_end(const ew__child *child, bool known, int status) {
     char how[64] = "ended, somebody else took its code";
-    ew_log_level level = EW_LOG_WARN;
+    ew_log_level level = child->on_exit ? EW_LOG_DEBUG : EW_LOG_WARN;
     if (known && WIFSIGNALED(status)) {
         (void)snprintf(how, sizeof how, "was killed by signal %d", WTERMSIG(status));
         if (child->companion && child->stage != RUNS) /* that is how we end it */
@@ -117,6 +119,9 @@ static void tell_end(const ew__child *child, bool known, int status) {
     ew__log(child->loop->home.env, level, "child", "%s %s", child->argv[0], how);
     if (child->on_end)
         child->on_end(child->on_end_ud, how);
+    if (child->on_exit)
+        child->on_exit(child->on_end_ud, known && WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+                       known && WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
 /*
@@ -125,18 +130,26 @@ static void tell_end(const ew__child *child, bool known, int status) {
  */
 static void signal_group(const ew__child *child, int number) { (void)kill(-child->pid, number); }
 
+/* *ret_failed: nobody knows any more. */
+static bool has_not_ended(const ew__child *child, bool *ret_failed) {
+    siginfo_t info;
+    int result;
+    memset(&info, 0, sizeof info);
+    do {
+        result = waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    } while (result && errno == EINTR);
+    *ret_failed = result != 0;
+    return !result && info.si_pid == 0;
+}
+
 /*
  * Asks whether it has ended and reaps it. A host that ignores SIGCHLD, or waits for everything, may have been faster.
  */
 static void look_for_end(ew__child *child) {
-    siginfo_t info;
-    int status = 0, failed;
-    memset(&info, 0, sizeof info);
-    do {
-        failed = waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT);
-    } while (failed && errno == EINTR);
-    if (!failed && info.si_pid == 0)
-        return; /* it runs */
+    int status = 0;
+    bool failed = false;
+    if (has_not_ended(child, &failed))
+        return;
     if (child->verdict.fd >= 0)
         read_verdict(child); /* its end may be seen before what it said about its beginning */
     if (!failed)
@@ -161,6 +174,13 @@ static void look_for_group(ew__child *child) {
         child->alone = kill(-child->pid, 0) != 0; /* nobody, or nobody whom we may signal */
 }
 
+static void give_up(ew__child *child) {
+    ew__log(child->loop->home.env, EW_LOG_ERROR, "child", "%s does not end", child->argv[0]);
+    child->ended = true;
+    if (child->on_exit && child->error == 0)
+        child->on_exit(child->on_end_ud, -1, 0);
+}
+
 static void next_stage(ew__child *child) {
     switch (child->stage) {
     case RUNS:
@@ -177,11 +197,11 @@ static void next_stage(ew__child *child) {
         child->step_at = now_of(child) + EW__MS(child->ended ? SETTLE_MS : KILL_MS);
         break;
     case KILLED:
-        if (!child->ended)
-            ew__log(child->loop->home.env, EW_LOG_ERROR, "child", "%s does not end", child->argv[0]);
         watch_stop(&child->end);
-        child->ended = child->alone = true;
         child->step_at = EW__NEVER;
+        if (!child->ended)
+            give_up(child);
+        child->alone = true;
         break;
     }
 }
@@ -253,19 +273,46 @@ static void check_gone(ew__child *child) {
 
 /* ---- beside the stream ---- */
 
-static void on_shut(ew__stream *stream) {
+static void on_end_input(ew__stream *stream) {
     ew__child *child = child_of(stream);
-    if (child->input >= 0) {
-        close(child->input);
-        child->input = stream->fd = -1;
-    }
-    begin_end(child);
+    if (child->input < 0)
+        return;
+    close(child->input);
+    child->input = stream->fd = -1;
+}
+
+static void on_shut(ew__stream *stream) {
+    on_end_input(stream);
+    begin_end(child_of(stream));
 }
 
 static void on_stream_closed(ew__stream *stream) {
     ew__child *child = child_of(stream);
     child->released = true;
     check_gone(child);
+}
+
+void ew__child_dismiss(ew__stream *stream) {
+    if (stream->closing)
+        return;
+    ew__stream_end(stream, true);
+    begin_end(child_of(stream));
+}
+
+void ew__child_terminate(ew__stream *stream) {
+    ew__child *child = child_of(stream);
+    if (child->ended || child->stage >= TERMED)
+        return; /* what is left of the group has the signal already */
+    signal_group(child, SIGTERM);
+    child->stage = TERMED;
+    child->step_at = ew__home_read_clock(&child->loop->home) + EW__MS(child->term_ms);
+    arm(child);
+}
+
+bool ew__child_runs(const ew__stream *stream) {
+    const ew__child *child = child_of(stream);
+    bool failed = false;
+    return !child->ended && has_not_ended(child, &failed);
 }
 
 /* ---- its standard error ---- */
@@ -291,6 +338,7 @@ static void become_stream(ew__child *child) {
     stream->fd_apart = child->input >= 0;
     if (stream->fd_apart)
         stream->fd = child->input;
+    stream->no_socket = child->pipe_input;
     stream->beside = &child->beside;
     child->released = false;
     ew__child_started started = child->started;
@@ -352,7 +400,8 @@ int ew__child_start(ew__loop *loop, ew__stream *stream, const ew__where *where, 
         ew__free(loop->home.env, child, sizeof *child);
         return err;
     }
-    child->beside = (ew__beside){.shut = on_shut, .closing = on_shut, .closed = on_stream_closed};
+    child->beside =
+        (ew__beside){.end_input = on_end_input, .shut = on_shut, .closing = on_shut, .closed = on_stream_closed};
     child->loop = loop;
     child->stream = stream;
     child->argv = where->argv;
@@ -360,6 +409,8 @@ int ew__child_start(ew__loop *loop, ew__stream *stream, const ew__where *where, 
     child->eof_ms = where->companion ? where->farewell_ms : EOF_MS;
     child->term_ms = where->grace_ms ? where->grace_ms : TERM_MS;
     child->on_end = where->ended;
+    child->on_exit = where->exited;
+    child->pipe_input = where->pipe_input;
     child->on_end_ud = where->ended_ud;
     child->started = started;
     child->ud = ud;

@@ -2,12 +2,12 @@
  * io/child.h: a program of ours whose standard input and output are a stream. libuv's own way is not used: it installs
  * a handler of SIGCHLD, and the library touches no signal.
  *
- * The child has a socket as descriptor 0 and pipes as 1 and 2; nothing else of ours. It leads a process
- * group and dies with the thread that started it. What it writes to 2 is logged line by line, lines cut at 1 KiB, at
- * most EW__CHILD_LINES a second, the rest counted.
+ * The child has a socket (or a pipe: pipe_input) as descriptor 0 and pipes as 1 and 2; nothing else of ours. It leads
+ * a process group and dies with the thread that started it. What it writes to 2 is logged line by line, lines cut at 1
+ * KiB, at most EW__CHILD_LINES a second, the rest counted.
  *
- * Its end: when the stream is closed or finished it sees eof; 500 ms later its group gets SIGTERM, 2 s later (or after
- * grace_ms) SIGKILL.
+ * Its end: when the stream is closed or finished, or it is dismissed, it sees eof; 500 ms later its group gets SIGTERM,
+ * 2 s later (or after grace_ms) SIGKILL.
  * The stream's closed comes when it has been reaped. When it ends by itself, what it wrote is still read to the end,
  * and what is left of its group gets the same two signals.
  *
@@ -35,6 +35,15 @@ int ew__child_start(ew__loop *loop, ew__stream *stream, const ew__where *where, 
                     ew__child **ret_child);
 /* Before started was called: gives it up. started(UV_ECANCELED) follows when it is gone. */
 void ew__child_abandon(ew__child *child);
+
+/* ---- while its stream is open; what it writes still comes, until the owner closes the stream ---- */
+
+/* It is no longer needed: its end begins as if the stream were closed. */
+void ew__child_dismiss(ew__stream *stream);
+/* Its group gets SIGTERM now, and SIGKILL after grace_ms. */
+void ew__child_terminate(ew__stream *stream);
+/* Whether it has not ended, as the kernel knows it: we may hear of that later. */
+bool ew__child_runs(const ew__stream *stream);
 
 /* ---- making the process: spawn.c ---- */
 

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,6 +24,12 @@
 /* What the child needs; prepared by the parent. Its descriptors are above 2, so that dup2 does not overwrite them. */
 struct plan {
     const char *program;
+    const char *folder; /* NULL: ours */
+    struct bound {
+        unsigned resource;
+        struct rlimit limit;
+    } bounds[4];
+    size_t n_bounds;
     const char *const *argv;
     char *const *vars; /* its environment */
     int input, output, errors, verdict;
@@ -48,6 +55,13 @@ static void close_others(void) {
     /* without it: all of ours are close-on-exec anyway, the host's own are as it made them */
 }
 
+static bool obey(const struct plan *plan) {
+    bool ok = !plan->folder || chdir(plan->folder) == 0;
+    for (size_t i = 0; ok && i < plan->n_bounds; i++)
+        ok = setrlimit(plan->bounds[i].resource, &plan->bounds[i].limit) == 0;
+    return ok;
+}
+
 static void run_child(const struct plan *plan) {
     sigset_t none;
     sigemptyset(&none);
@@ -59,7 +73,8 @@ static void run_child(const struct plan *plan) {
     if (dup2(plan->input, 0) >= 0 && dup2(plan->output, 1) >= 0 && dup2(plan->errors, 2) >= 0) {
         close_others();
         pthread_sigmask(SIG_SETMASK, &none, NULL);
-        (void)execve(plan->program, (char *const *)(uintptr_t)plan->argv, plan->vars);
+        if (obey(plan))
+            (void)execve(plan->program, (char *const *)(uintptr_t)plan->argv, plan->vars);
     }
     int error = errno;
     ssize_t written = write(plan->verdict, &error, sizeof error);
@@ -142,13 +157,24 @@ static int prepare(int pair[2], int ours) {
     return error == 0 && pair[0] >= 0 && fcntl(pair[0], F_SETFL, ours | O_NONBLOCK) != 0 ? errno : error;
 }
 
+static bool make_input(int pair[2], bool pipe_input) {
+    int ends[2];
+    if (!pipe_input)
+        return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    pair[0] = ends[1];
+    pair[1] = ends[0];
+    return true;
+}
+
 /*
  * What it writes does not come by the socket that it reads from: Python's asyncio takes a socket on which there is
  * something to read for one that was hung up. The pipe is large, because the same programs spoil what does not fit.
  */
-static int make_pairs(pairs *all, bool output) {
+static int make_pairs(pairs *all, bool output, bool pipe_input) {
     *all = (pairs){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, all->input) != 0 || pipe2(all->errors, O_CLOEXEC) != 0 ||
+    if (!make_input(all->input, pipe_input) || pipe2(all->errors, O_CLOEXEC) != 0 ||
         pipe2(all->verdict, O_CLOEXEC) != 0 || (output && pipe2(all->output, O_CLOEXEC) != 0))
         return errno;
     if (output)
@@ -193,7 +219,7 @@ static size_t count(const char *const *vars) {
     return n;
 }
 
-/* What the child's environment will be: ours, with vars in place of those of the same name. NULL: no memory. */
+/* The environment of a child that inherits: ours, with vars in place of those of the same name. NULL: no memory. */
 static const char **make_environment(const ew_env *env, const char *const *vars, size_t *ret_size) {
     const char *const *inherited = (const char *const *)environ;
     *ret_size = (count(inherited) + count(vars) + 1) * sizeof *vars;
@@ -209,13 +235,36 @@ static const char **make_environment(const ew_env *env, const char *const *vars,
     return all;
 }
 
+/* No more than we may have ourselves, so that setting it cannot fail. 0 or errno. */
+static int add_bound(struct plan *plan, unsigned resource, uint64_t wanted, uint64_t above) {
+    struct rlimit limit;
+    if (wanted == 0)
+        return 0;
+    if (getrlimit(resource, &limit) != 0)
+        return errno;
+    rlim_t soft = wanted >= RLIM_INFINITY - above ? RLIM_INFINITY : (rlim_t)wanted;
+    rlim_t hard = soft == RLIM_INFINITY ? soft : soft + above;
+    limit.rlim_max = hard < limit.rlim_max ? hard : limit.rlim_max;
+    limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
+    plan->bounds[plan->n_bounds++] = (struct bound){resource, limit};
+    return 0;
+}
+
+static int plan_rules(struct plan *plan, const ew__child_rules *rules) {
+    plan->folder = rules->folder;
+    int error = add_bound(plan, RLIMIT_CPU, rules->cpu_s, 1); /* SIGXCPU tells why; a second later SIGKILL */
+    error = error ? error : add_bound(plan, RLIMIT_FSIZE, rules->file_bytes, 0);
+    error = error ? error : add_bound(plan, RLIMIT_NOFILE, rules->open_files, 0);
+    return error ? error : add_bound(plan, RLIMIT_AS, rules->memory_bytes, 0);
+}
+
 static int spawn_with(const ew__where *where, char *const *vars, ew__spawned *ret) {
     char program[PATH_MAX];
     pairs all = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     bool output = !where->companion || where->tells;
     int error = find_program(where->argv[0], program, sizeof program);
     if (error == 0)
-        error = make_pairs(&all, output);
+        error = make_pairs(&all, output, where->pipe_input);
     if (error == 0) {
         struct plan plan = {.program = program,
                             .argv = where->argv,
@@ -225,7 +274,10 @@ static int spawn_with(const ew__where *where, char *const *vars, ew__spawned *re
                             .errors = all.errors[1],
                             .verdict = all.verdict[1],
                             .parent = getpid()};
-        error = fork_child(&plan, &ret->pid);
+        if (where->rules)
+            error = plan_rules(&plan, where->rules);
+        if (error == 0)
+            error = fork_child(&plan, &ret->pid);
     }
     if (error != 0) {
         close_pairs(&all);
@@ -245,6 +297,8 @@ static int spawn_with(const ew__where *where, char *const *vars, ew__spawned *re
 
 int ew__spawn(const ew_env *env, const ew__where *where, ew__spawned *ret) {
     size_t size = 0;
+    if (where->vars && where->vars_only)
+        return spawn_with(where, (char *const *)(uintptr_t)where->vars, ret);
     const char **vars = where->vars ? make_environment(env, where->vars, &size) : NULL;
     if (where->vars && !vars)
         return UV_ENOMEM;

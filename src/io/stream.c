@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -75,6 +76,8 @@ static void on_stall(ew__timer *timer, uint64_t now) {
 
 static void watch_progress(ew__stream *stream, uint64_t limit_ms) {
     ew__home *home = &stream->loop->home;
+    if (stream->patient && !stream->lingering)
+        return;
     uint64_t at = stream->progress_at + EW__MS(limit_ms);
     if (ew__timer_active(&stream->stall) && stream->stall.at <= at)
         return; /* it looks again when it fires */
@@ -106,6 +109,11 @@ static void linger(ew__stream *stream) {
 
 /* ---- writing ---- */
 
+static void end_input(ew__stream *stream) {
+    if (!stream->closing && stream->beside && stream->beside->end_input)
+        stream->beside->end_input(stream);
+}
+
 static void after_write(ew__stream *stream, size_t left) {
     ew__home *home = &stream->loop->home;
     stream->bytes_out += left;
@@ -118,6 +126,8 @@ static void after_write(ew__stream *stream, size_t left) {
     }
     if (stream->out->bytes >= home->limits->out_high_bytes)
         stream->was_full = true;
+    if (stream->last_sent && stream->out->bytes == 0)
+        end_input(stream);
     if (stream->finishing && stream->out->bytes == 0)
         linger(stream);
 }
@@ -348,6 +358,23 @@ void ew__stream_send(ew__stream *stream) {
     stream->loop->dirty = stream;
 }
 
+void ew__stream_end(ew__stream *stream, bool at_once) {
+    if (stream->closing || (stream->last_sent && !at_once))
+        return;
+    stream->last_sent = true;
+    if (at_once) {
+        if (stream->waiter)
+            stop_waiting(stream);
+        if (stream->dirty)
+            leave_dirty_list(stream);
+        drop_output(stream);
+    } else if (stream->out->bytes > 0) {
+        ew__stream_send(stream);
+    } else {
+        end_input(stream);
+    }
+}
+
 void ew__stream_finish(ew__stream *stream) {
     if (stream->finishing || stream->closing)
         return;
@@ -413,6 +440,12 @@ void ew__stream_read(ew__stream *stream, bool on) {
         ew__stream_close(stream, EW_EIO);
     else if (!on)
         (void)uv_read_stop(uv_of(stream));
+}
+
+bool ew__stream_readable(const ew__stream *stream) {
+    uv_os_fd_t fd = -1;
+    int n = 0;
+    return !stream->closing && uv_fileno(&stream->handle.any, &fd) == 0 && ioctl(fd, FIONREAD, &n) == 0 && n > 0;
 }
 
 void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_events *events, ew__out *out) {

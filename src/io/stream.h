@@ -35,10 +35,11 @@ typedef enum ew__stream_kind {
 
 /* What children and standard input and output have beside the handle: they keep it in front of their own memory. */
 typedef struct ew__beside {
-    void (*ended)(ew__stream *stream);   /* no more will come in; may be NULL */
-    void (*shut)(ew__stream *stream);    /* all has left: tell the other side, as far as the stream has not */
-    void (*closing)(ew__stream *stream); /* the handle is about to be closed */
-    void (*closed)(ew__stream *stream);  /* it is: free this when the rest is done, and call ew__stream_gone */
+    void (*ended)(ew__stream *stream);     /* no more will come in; may be NULL */
+    void (*end_input)(ew__stream *stream); /* all has left after ew__stream_end; NULL: it is not for this kind */
+    void (*shut)(ew__stream *stream);      /* all has left: tell the other side, as far as the stream has not */
+    void (*closing)(ew__stream *stream);   /* the handle is about to be closed */
+    void (*closed)(ew__stream *stream);    /* it is: free this when the rest is done, and call ew__stream_gone */
 } ew__beside;
 
 struct ew__stream {
@@ -63,9 +64,11 @@ struct ew__stream {
     bool finishing; /* close when all has left */
     bool lingering; /* our side is shut: waiting for the other's eof */
     bool closing;
-    bool ended;    /* the other side has said that no more will come */
-    bool accepted; /* TCP: its options are the listener's */
-    bool was_full; /* drained is owed */
+    bool ended;     /* the other side has said that no more will come */
+    bool accepted;  /* TCP: its options are the listener's */
+    bool was_full;  /* drained is owed */
+    bool patient;   /* set by the owner: it may leave what waits for it as long as it likes */
+    bool last_sent; /* ew__stream_end: nothing will be added to `out` */
     uint64_t bytes_in, bytes_out;
 };
 
@@ -79,6 +82,12 @@ void ew__stream_send(ew__stream *stream); /* *out has bytes: send them in this t
 void ew__stream_hurry(ew__stream *stream);
 void ew__stream_flush(ew__stream *stream); /* now, as far as the other side takes them */
 void ew__stream_read(ew__stream *stream, bool on);
+bool ew__stream_readable(const ew__stream *stream); /* something has come that was not read yet */
+/*
+ * A child: no more will be sent. It sees eof when it has taken what waits; at_once: what waits is dropped, and it sees
+ * eof now. What it writes still comes. Nothing may be put into *out after that.
+ */
+void ew__stream_end(ew__stream *stream, bool at_once);
 void ew__stream_finish(ew__stream *stream);            /* close when all has left */
 void ew__stream_close(ew__stream *stream, ew_err why); /* now; closed follows */
 /*
@@ -176,22 +185,37 @@ typedef enum ew__where_kind {
 
 /* A child is told about when it has ended, on the loop thread. how: "ended with code 1"; it lasts for the call. */
 typedef void (*ew__child_ended)(void *ud, const char *how);
+/* The same in numbers: the exit code or -1, the signal that killed it or 0; -1 and 0: nobody knows. */
+typedef void (*ew__child_exited)(void *ud, int code, int signal);
 
-/* Whom to reach. It is copied; what it points to is borrowed while the dial runs, argv as long as the stream lives. */
+/* Where a child runs and what it may use (setrlimit; never more than we may). NULL and 0: as we do. */
+typedef struct ew__child_rules {
+    const char *folder; /* a program with a slash in its name that is no whole path is looked for there */
+    uint64_t cpu_s, memory_bytes, file_bytes, open_files;
+} ew__child_rules;
+
+/*
+ * Whom to reach. It is copied; what it points to is borrowed while the dial runs, argv and vars as long as the stream
+ * lives.
+ */
 typedef struct ew__where {
     uint8_t kind; /* ew__where_kind */
     uint16_t port;
-    const char *host;        /* TCP */
-    const char *path;        /* Unix */
-    const char *const *argv; /* child: the program and its arguments, NULL-ended */
-    bool loopback_only;      /* TCP: of the addresses found, try only those that no other machine has */
-    const char *const *vars; /* child: "VAR=VALUE" beside what it inherits, NULL-ended; may be NULL */
-    bool companion;          /* child: it is not the peer, but will dial us, or is dialled (child.h) */
-    bool tells;              /* companion: what it writes to its standard output comes on the stream */
-    uint16_t farewell_ms;    /* companion: how long it may go on when it is no longer needed */
-    uint16_t grace_ms;       /* child: from SIGTERM to SIGKILL; 0: 2 s */
-    ew__child_ended ended;   /* child; may be NULL */
-    void *ended_ud;
+    const char *host;             /* TCP */
+    const char *path;             /* Unix */
+    const char *const *argv;      /* child: the program and its arguments, NULL-ended */
+    bool loopback_only;           /* TCP: of the addresses found, try only those that no other machine has */
+    const char *const *vars;      /* child: "VAR=VALUE" beside what it inherits, NULL-ended; may be NULL */
+    bool companion;               /* child: it is not the peer, but will dial us, or is dialled (child.h) */
+    bool tells;                   /* companion: what it writes to its standard output comes on the stream */
+    uint16_t farewell_ms;         /* companion: how long it may go on when it is no longer needed */
+    uint32_t grace_ms;            /* child: from SIGTERM to SIGKILL; 0: 2 s */
+    bool vars_only;               /* child: vars is all of its environment */
+    bool pipe_input;              /* child: its standard input is a pipe, which it may open again as /dev/stdin */
+    const ew__child_rules *rules; /* child; may be NULL */
+    ew__child_ended ended;        /* child; may be NULL */
+    ew__child_exited exited;      /* child: in place of a line in the log; may be NULL */
+    void *ended_ud;               /* of both */
 } ew__where;
 
 typedef struct ew__dial ew__dial;

@@ -31,6 +31,9 @@ ew_err ew__blobs_sqlite(const ew_env *env, const char *path, ew__blobs **ret, ch
 ew_err ew__blobs_open(const ew_env *env, const ew_limits *limits, const char *spec, ew__blobs **ret, char *problem,
                       size_t problem_size);
 
+/* A store that several threads may use at once, made of one that they may not, which it takes over. EW_OK, EW_ENOMEM. */
+ew_err ew__blobs_locked(const ew_env *env, ew__blobs *inner, ew__blobs **ret);
+
 /* The type as constant text; empty for one that is not known. For the stores. */
 ew_str ew__blob_type(ew_str type);
 

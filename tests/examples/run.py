@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 import http.client
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -53,14 +54,14 @@ def example(name):
 class Examples(unittest.TestCase):
     def test_every_example_is_tested_and_listed(self):
         names = {os.path.splitext(f)[0] for f in os.listdir(SOURCES) if f.endswith(".c")}
-        self.assertEqual(names, {"serve", "stream", "later", "call", "manager", "jobs", "components", "kimi_agent"}, "a new example wants a test here")
+        self.assertEqual(names, {"serve", "stream", "later", "call", "manager", "jobs", "components", "kimi_agent", "plugin"}, "a new example wants a test here")
         with open(os.path.join(SOURCES, "README.md"), encoding="utf-8") as f:
             text = f.read()
         for name in names:
             self.assertIn("(%s.c)" % name, text)
 
     def test_they_stay_small(self):
-        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60), ("manager", 65), ("jobs", 65), ("components", 85), ("kimi_agent", 260)):
+        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60), ("manager", 65), ("jobs", 65), ("components", 85), ("kimi_agent", 260), ("plugin", 65)):
             with open(os.path.join(SOURCES, name + ".c"), encoding="utf-8") as f:
                 self.assertLessEqual(len(f.readlines()), limit, name)
 
@@ -153,6 +154,21 @@ class Examples(unittest.TestCase):
         done = subprocess.run([example("call"), gone], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
         self.assertEqual((done.returncode, done.stdout), (1, b""))
         self.assertIn(b"failed UNAVAILABLE", done.stderr)
+
+    def test_plugin(self):
+        with tempfile.TemporaryDirectory() as folder:  # nobody else can write there, whatever the build folder is like
+            plugin = os.path.join(folder, "plugin.so")
+            shutil.copyfile(example("plugin.so"), plugin)
+            os.chmod(plugin, 0o644)
+            with Server(os.environ["EW_PLUGIN_HOST"], plugin, '{"greeting":"Good day"}') as server:
+                self.assertEqual(call(server, "upper", '"abc"'), ['"ABC"'])
+                self.assertEqual(call(server, "welcome", '"Ada"'), ['{"greeting":"Good day","name":"Ada"}'])
+                done = subprocess.run([EVERYWIRE, "call", server.url, "upper", "7"], stderr=subprocess.PIPE, timeout=LIMIT)
+                self.assertEqual((done.returncode, b"INVALID_ARGUMENT" in done.stderr), (1, True))
+            os.chmod(plugin, 0o666)
+            done = subprocess.run([os.environ["EW_PLUGIN_HOST"], plugin, "null"], stderr=subprocess.PIPE, timeout=LIMIT)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"plugin.so: it can be written by everybody (mode 666): not loaded", done.stderr)
 
     def test_kimi_agent(self):
         done = subprocess.run([example("kimi_agent"), "info", "--json"], stdout=subprocess.PIPE, timeout=LIMIT, check=True)

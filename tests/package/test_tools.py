@@ -41,6 +41,9 @@ class Layers(unittest.TestCase):
         self.allowed("src/api/a.c", '#include "endpoint/listen.h"')
         self.allowed("src/store/a.c", '#include "call/blobs.h"')
         self.allowed("src/cli/a.c", '#include "base/sha256.h"')
+        self.allowed("src/cli/a.c", '#include "config/reference.h"')
+        self.refused("src/cli/a.c", '#include "config/config.h"', "public headers only")
+        self.refused("src/config/a.c", '#include "json/json.h"', "config must not include json")
         self.allowed("src/cli/a.c", '#include "cli/verbs.h"\n#include <everywire/everywire.h>')
 
     def test_wires_are_strangers(self):
@@ -64,6 +67,8 @@ class Layers(unittest.TestCase):
         self.allowed("src/frame/a.c", "#include <wslay/wslay.h>")
         self.refused("src/api/a.c", "#include <sqlite3.h>", "must not know <sqlite3.h>")
         self.allowed("src/store/a.c", "#include <sqlite3.h>")
+        self.refused("src/api/a.c", "#include <yaml.h>", "must not know <yaml.h>")
+        self.allowed("src/config/a.c", "#include <yaml.h>")
 
 
 class Size(unittest.TestCase):

@@ -1,0 +1,104 @@
+/*
+ * config/config.h: the configuration file, read. The tables of config.c say what it may hold; docs/config.md is made from
+ * them. Nothing is done here: src/api/app_config.c applies it to an app.
+ */
+#ifndef EW_CONFIG_CONFIG_H
+#define EW_CONFIG_CONFIG_H
+
+#include "config/fields.h"
+#include <everywire/gateway.h>
+
+/* An import; also the remote side of an action. */
+typedef struct ew__config_import {
+    const ew__node *node;
+    const char *target;
+    const char **targets;
+    const char *joined; /* what ew_app_import takes: all of them; NULL: there was a problem */
+    const char *action; /* of an action: what it is called there */
+    ew_import_options options;
+} ew__config_import;
+
+typedef struct ew__config_exec {
+    const ew__node *node;
+    const char **argv;
+    const char **command; /* another word for it */
+    ew_exec_options options;
+} ew__config_exec;
+
+/* One of exec and remote has a node, unless there was a problem. node->key is the action's key. */
+typedef struct ew__config_action {
+    const ew__node *node;
+    ew__config_exec exec;
+    ew__config_import remote;
+    ew_action_options describe;
+} ew__config_action;
+
+typedef struct ew__config_plugin {
+    const ew__node *node;
+    const char *path;
+    const char *config; /* JSON; NULL: none */
+} ew__config_plugin;
+
+typedef struct ew__config_log {
+    const ew__node *node;
+    ew_log_level level;
+    bool has_level;
+} ew__config_log;
+
+typedef struct ew__config_telemetry {
+    const ew__node *node;
+    const char *url;
+    bool realtime;
+} ew__config_telemetry;
+
+typedef struct ew__config_limits {
+    const ew__node *node;
+    ew_limits values;
+} ew__config_limits;
+
+/* A number that is not in the file is 0, a text NULL. */
+typedef struct ew__config {
+    const ew__node *node; /* NULL: the file could not be read */
+    uint64_t version;
+    const char **listen, **connect, **allow_hosts;
+    bool allow_remote;
+    unsigned threads;
+    uint64_t drain_ms;
+    const char *runtime_id;
+    ew__config_log log;
+    ew__config_telemetry telemetry;
+    ew__config_limits limits;
+    ew__items imports; /* ew__config_import */
+    ew__items actions; /* ew__config_action */
+    ew__items plugins; /* ew__config_plugin */
+    ew__arena arena;   /* all of it, but this struct */
+    const char *folder;
+    ew__problems problems;
+} ew__config;
+
+extern const ew__group ew__config_group;
+
+/*
+ * Reads the text of a file whose relative paths count from `folder`. *ret_config is the caller's, with its problems, in
+ * order. EW_OK or EW_ENOMEM (then there is none).
+ */
+ew_err ew__config_parse(const ew_env *env, ew_str yaml, const char *folder, ew__variable_fn variable, void *ud,
+                        ew__config **ret_config);
+/*
+ * Reads a file, with the variables of the environment. One that starts programs or loads plug-ins must be its owner's
+ * alone: that is a problem, too. EW_OK; EW_EIO: it could not be read, a problem says why; EW_ENOMEM (there is none).
+ */
+ew_err ew__config_load(const ew_env *env, const char *path, ew__config **ret_config);
+void ew__config_free(ew__config *config); /* NULL is fine */
+
+/* Whether it names programs or plug-ins. */
+bool ew__config_runs_code(const ew__config *config);
+
+/*
+ * Why a file may not decide what code runs here: NULL, or a line for people. Its owner must be this user or root, and
+ * nobody else may write to it.
+ */
+struct stat;
+const char *ew__config_distrusts(const struct stat *file);
+
+#endif
