@@ -72,7 +72,7 @@ ew_err ew__actions_fit(const ew_env *env, ew__action **actions, size_t room, siz
         *ret_n = n;
         return EW_OK;
     }
-    while (n > 0)
+    while (actions && n > 0)
         ew__action_unref(actions[--n]);
     ew__free(env, (void *)actions, room * sizeof *actions);
     return EW_ENOMEM;

@@ -47,7 +47,7 @@ typedef struct ew__bridge {
 
 /* References to fars are taken; names are copied. NULL: no memory. */
 ew__bridge *ew__bridge_new(const ew_env *env, ew__far *const *fars, const ew_str *names, uint32_t n);
-void ew__bridge_drop(void *bridge); /* for ew__action.drop */
+void ew__bridge_drop(void *ud); /* for ew__action.drop: the bridge */
 /* ew__action.ops; ops_ud is the ew__bridge. */
 extern const ew__callee_ops ew__bridge_callee;
 
