@@ -42,8 +42,8 @@ typedef struct ew_import_options {
  * `names`. "reflection://HOST:PORT" listens there for runtimes.
  *
  * The peer need not be there: it is asked for its list at the start, then every refresh_ms, and until it answers what
- * it had last stays. An action whose key is taken (by the app itself, or by another import) is reached by
- * "HOST:PORT:KEY" (or "PREFIX:KEY") only. A call that has crossed 8 everywires ends with FAILED_PRECONDITION.
+ * it had last stays. An action whose key the app itself has is reached by "HOST:PORT:KEY" (or "PREFIX:KEY") only, and so
+ * are both of two imports that have the same key. A call that has crossed 8 everywires ends with FAILED_PRECONDITION.
  *
  * Before the start. EW_OK; EW_EINVAL, EW_EUNSUPPORTED (not a target, or options that do not fit it), EW_ELIMIT (more than
  * 64), EW_ENOMEM. ew_app_error tells more.

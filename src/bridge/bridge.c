@@ -161,11 +161,13 @@ static void on_near_input_end(ew_call *near) { feed(near->callee_ud); }
 
 static void on_near_cancel(ew_call *near, ew__cancel_why why) {
     join *j = near->callee_ud;
+    ew_call_ref(near); /* the join lies in its memory, and the end may come from inside */
     j->cancelled = true;
     if (j->far && !j->in_chunk)
         ew__call_cancel(j->far, why);
     if (j->far) /* nobody reads what it still sends, so it need not be held back: the cancel may be behind that */
         ew__call_room(j->far);
+    ew_call_unref(near);
 }
 
 static void on_near_room(ew_call *near) {

@@ -222,7 +222,7 @@ static ew_err set_self(ew__runtime *runtime, const ew__self *who) {
     runtime->text_size = size;
     runtime->self.pid = who->pid;
     runtime->complete = ew__str_has_prefix(runtime->self.version, EW_STR("everywire/"));
-    runtime->pause_ms = runtime->complete ? PAUSE_MS : FIRST_PAUSE_MS;
+    runtime->pause_ms = FIRST_PAUSE_MS; /* also one of ours: what it imports may come later */
     return EW_OK;
 }
 

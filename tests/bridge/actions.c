@@ -2,7 +2,7 @@
  * tests/bridge/actions.c: what an origin offers: the demo's actions, and those that tell what happened to them.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "bridge/bridge.h"
+#include "bridge/pairs.h"
 #include "cli/cli.h"
 #include "cli/demo.h"
 

@@ -5,7 +5,7 @@
 #ifndef EW_TESTS_BRIDGE_CHAIN_H
 #define EW_TESTS_BRIDGE_CHAIN_H
 
-#include "bridge/bridge.h"
+#include "bridge/pairs.h"
 
 #define CHAIN_MAX 12
 

@@ -2,7 +2,7 @@
  * tests/bridge/child.c: an origin that is a program of its own, for what is spoken over standard input and output.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "bridge/bridge.h"
+#include "bridge/pairs.h"
 
 int main(int argc, char **argv) {
     ew_app *app = ew_app_new("origin");

@@ -3,7 +3,7 @@
  * they write.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "bridge/bridge.h"
+#include "bridge/pairs.h"
 #include "wire/jsonrpc/codec.h"
 #include "wire/reflection/codec.h"
 #include "wire/rrq/codec.h"

@@ -3,7 +3,7 @@
  * goes, many calls at once.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "bridge/bridge.h"
+#include "bridge/pairs.h"
 
 /* ---- cancel ---- */
 

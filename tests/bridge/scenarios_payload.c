@@ -2,7 +2,7 @@
  * tests/bridge/scenarios_payload.c: payloads cross byte for byte: large ones, and those that a parser would spoil.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "bridge/bridge.h"
+#include "bridge/pairs.h"
 #include "json/json.h"
 
 static const char *const payloads[] = {

@@ -3,7 +3,7 @@
  * ways, traces, contexts, lists.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "bridge/bridge.h"
+#include "bridge/pairs.h"
 
 /* ---- unary ---- */
 

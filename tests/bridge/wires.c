@@ -2,7 +2,7 @@
  * tests/bridge/wires.c: the wires, as these tests know them, and that the library says the same of them.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "bridge/bridge.h"
+#include "bridge/pairs.h"
 
 const bridge_wire bridge_wires[N_FAR] = {
     {.name = "http",

@@ -2,7 +2,7 @@
  * tests/bridge/world.c: an origin, a gateway and a caller, joined by two wires; calls, and how they end; cutting cables.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "bridge/bridge.h"
+#include "bridge/pairs.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

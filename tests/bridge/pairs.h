@@ -1,11 +1,11 @@
 /*
- * tests/bridge/bridge.h: what the tests of bridges share. A world is a chain over real sockets in one process: an origin
+ * tests/bridge/pairs.h: what the tests of bridges share. A world is a chain over real sockets in one process: an origin
  * (an app with actions) that is served on the far wire, a gateway that imports it and serves the near wire, and a caller
  * (a client) on the near wire.
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef EW_TESTS_BRIDGE_H
-#define EW_TESTS_BRIDGE_H
+#ifndef EW_TESTS_PAIRS_H
+#define EW_TESTS_PAIRS_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""A call through a bridge beside the same call without it, for each of the 25 pairs of wires, in one run.
+
+Usage: bridge.py PROGRAM LOADGEN [ROUNDS [SECONDS [NEAR,NEAR... [FAR,FAR...]]]]
+The anchor of a pair is the slower of its two wires, called directly (generator, server). Through the bridge there is a second server in between, so that
+a call crosses two sockets in place of one. Three figures: p50 one at a time (times the anchor's: 2 would be the whole way twice), unary calls
+a second with 64 under way (of the anchor's), chunks a second (of the anchor's, where both wires carry chunks).
+Nothing is pinned: three processes share the cores as the kernel sees fit. Samples are taken in turn; medians of rounds.
+SPDX-License-Identifier: Apache-2.0
+"""
+import json
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+program, loadgen = sys.argv[1], sys.argv[2]
+rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
+seconds = sys.argv[4] if len(sys.argv) > 4 else "0.6"
+WIRES = ["http", "reflection", "rrq", "stepflow", "jsonrpc"]
+nears = sys.argv[5].split(",") if len(sys.argv) > 5 else WIRES
+fars = sys.argv[6].split(",") if len(sys.argv) > 6 else WIRES
+GENERATOR = {"http": "action", "reflection": "reflection", "rrq": "rrq", "stepflow": "stepflow-http", "jsonrpc": "ndjson"}
+MANY = {"reflection", "rrq", "jsonrpc"}  # many calls on one connection
+TARGET = {"http": "http://127.0.0.1:%d", "rrq": "rrq://127.0.0.1:%d", "jsonrpc": "jsonrpc://127.0.0.1:%d",
+          "stepflow": "stepflow+http://127.0.0.1:%d/"}
+STREAMS = {"http": "--path /stream", "reflection": "--key /flow/stream", "jsonrpc": "--method stream?stream=true"}
+started = []
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def start(*words):
+    process = subprocess.Popen([program, "serve", "--quiet", "--threads", "1", *words], stdout=subprocess.DEVNULL)
+    started.append(process)
+    return process
+
+
+class Way:
+    """Where the generator measures: a port that is dialled, or one that it listens on (reflection)."""
+
+    def __init__(self, near, words):
+        self.near, self.port = near, free_port()
+        if near == "reflection":
+            self.process = start("--connect", "ws://127.0.0.1:%d" % self.port, *words)
+        else:
+            self.process = start("--listen", "%s=127.0.0.1:%d" % (near, self.port), *words)
+
+    def measure(self, options):
+        where = ("listen:%d" if self.near == "reflection" else "127.0.0.1:%d") % self.port
+        command = [loadgen, "-w", GENERATOR[self.near], *options.split(), "-t", seconds, where]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        if said.returncode != 0 or not said.stdout.strip():
+            sys.exit("loadgen: %s %s" % (" ".join(command), said.stderr))
+        row = json.loads(said.stdout.strip().split("\n")[-1])
+        if row["errors"] or row["mismatch"]:
+            sys.exit("wrong answers: %s" % row)
+        return row
+
+
+def bridge(near, far):
+    port = free_port()
+    if far == "reflection":
+        gateway = Way(near, ["--import", "reflection://127.0.0.1:%d" % port])
+        start("--demo", "--connect", "ws://127.0.0.1:%d" % port)
+    else:
+        start("--demo", "--listen", "%s=127.0.0.1:%d" % (far, port))
+        time.sleep(0.2)
+        gateway = Way(near, ["--import", TARGET[far] % port])
+    return gateway
+
+
+def load(near, kind):
+    if kind == "one":
+        return "-c 1"
+    if kind == "many":
+        return "-c 1 -d 64" if near in MANY else "-c 64"
+    return "-c %d -d %d -S --chunks 100 %s" % (1 if near in MANY else 4, 4 if near in MANY else 1, STREAMS[near])
+
+
+def sample(way, kind):
+    row = way.measure(load(way.near, kind))
+    return row["p50_us"] if kind == "one" else row["rps" if kind == "many" else "chunks_s"]
+
+
+def main():
+    direct = {wire: Way(wire, ["--demo"]) for wire in sorted(set(nears) | set(fars))}
+    print("| near | far | p50, times the slower | calls/s, of the slower | chunks/s, of the slower |\n|---|---|---|---|---|")
+    worst = {"one": 0.0, "many": 9.9, "stream": 9.9}
+    for near in nears:
+        for far in fars:
+            through = bridge(near, far)
+            time.sleep(0.8)
+            cells = []
+            for kind in ("one", "many", "stream"):
+                if kind == "stream" and not (near in STREAMS and far in STREAMS):
+                    cells.append("-")
+                    continue
+                ratios = []
+                for _ in range(rounds):
+                    anchors = [sample(direct[wire], kind) for wire in sorted({near, far})]
+                    got = sample(through, kind)
+                    ratios.append(got / (max(anchors) if kind == "one" else min(anchors)))
+                middle = statistics.median(ratios)
+                worst[kind] = max(worst[kind], middle) if kind == "one" else min(worst[kind], middle)
+                cells.append("%.2f" % middle)
+            print("| %s | %s | %s |" % (near, far, " | ".join(cells)), flush=True)
+            for process in started[len(direct):]:
+                process.kill()
+                process.wait()
+            del started[len(direct):]
+    print("\nworst: p50 %.2f, calls/s %.2f, chunks/s %.2f" % (worst["one"], worst["many"], worst["stream"]))
+
+
+try:
+    main()
+finally:
+    for process in started:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
