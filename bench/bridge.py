@@ -2,10 +2,10 @@
 """A call through a bridge beside the same call without it, for each of the 25 pairs of wires, in one run.
 
 Usage: bridge.py PROGRAM LOADGEN [ROUNDS [SECONDS [NEAR,NEAR... [FAR,FAR...]]]]
-The anchor of a pair is the slower of its two wires, called directly (generator, server). Through the bridge there is a second server in between, so that
-a call crosses two sockets in place of one. Three figures: p50 one at a time (times the anchor's: 2 would be the whole way twice), unary calls
-a second with 64 under way (of the anchor's), chunks a second (of the anchor's, where both wires carry chunks).
-Nothing is pinned: three processes share the cores as the kernel sees fit. Samples are taken in turn; medians of rounds.
+The anchor of a pair is the slower of its two wires, called directly (generator, server), in the same round. Through the bridge there is a second server
+in between, so that a call crosses two sockets in place of one. Figures: p50 one at a time, times that of the slower wire, and times that of both wires
+together (the way there is both ways, one after the other); unary calls a second with 64 under way, and chunks a second where both wires carry
+chunks, of the slower wire's. Nothing is pinned: three processes share the cores as the kernel sees fit. Medians of rounds.
 SPDX-License-Identifier: Apache-2.0
 """
 import json
@@ -89,33 +89,53 @@ def sample(way, kind):
     return row["p50_us"] if kind == "one" else row["rps" if kind == "many" else "chunks_s"]
 
 
-def main():
-    direct = {wire: Way(wire, ["--demo"]) for wire in sorted(set(nears) | set(fars))}
-    print("| near | far | p50, times the slower | calls/s, of the slower | chunks/s, of the slower |\n|---|---|---|---|---|")
-    worst = {"one": 0.0, "many": 9.9, "stream": 9.9}
+def stop(processes):
+    for process in processes:
+        process.kill()
+        process.wait()
+    del started[len(started) - len(processes):]
+
+
+def kinds(*wires):
+    return [kind for kind in ("one", "many", "stream") if kind != "stream" or all(wire in STREAMS for wire in wires)]
+
+
+def run_round(got):
+    """Each wire directly, then each pair; the ratios of this round."""
+    alone = {}
+    for wire in sorted(set(nears) | set(fars)):
+        before = len(started)
+        way = Way(wire, ["--demo"])
+        time.sleep(0.3)
+        alone[wire] = {kind: sample(way, kind) for kind in kinds(wire)}
+        stop(started[before:])
     for near in nears:
         for far in fars:
-            through = bridge(near, far)
+            before = len(started)
+            way = bridge(near, far)
             time.sleep(0.8)
-            cells = []
-            for kind in ("one", "many", "stream"):
-                if kind == "stream" and not (near in STREAMS and far in STREAMS):
-                    cells.append("-")
-                    continue
-                ratios = []
-                for _ in range(rounds):
-                    anchors = [sample(direct[wire], kind) for wire in sorted({near, far})]
-                    got = sample(through, kind)
-                    ratios.append(got / (max(anchors) if kind == "one" else min(anchors)))
-                middle = statistics.median(ratios)
-                worst[kind] = max(worst[kind], middle) if kind == "one" else min(worst[kind], middle)
-                cells.append("%.2f" % middle)
-            print("| %s | %s | %s |" % (near, far, " | ".join(cells)), flush=True)
-            for process in started[len(direct):]:
-                process.kill()
-                process.wait()
-            del started[len(direct):]
-    print("\nworst: p50 %.2f, calls/s %.2f, chunks/s %.2f" % (worst["one"], worst["many"], worst["stream"]))
+            for kind in kinds(near, far):
+                value, both = sample(way, kind), [alone[near][kind], alone[far][kind]]
+                slower = max(both) if kind == "one" else min(both)
+                got.setdefault((near, far), {}).setdefault(kind, []).append(value / slower)
+                if kind == "one":
+                    got[near, far].setdefault("sum", []).append(value / sum(both))
+            stop(started[before:])
+
+
+def main():
+    got = {}
+    for turn in range(rounds):
+        print("round %d of %d" % (turn + 1, rounds), file=sys.stderr, flush=True)
+        run_round(got)
+    print("| near | far | p50, times the slower | p50, times both | calls/s, of the slower | chunks/s, of the slower |\n|---|---|---|---|---|---|")
+    columns = ("one", "sum", "many", "stream")
+    for (near, far), row in got.items():
+        print("| %s | %s | %s |" % (near, far, " | ".join("%.2f" % statistics.median(row[c]) if c in row else "-" for c in columns)))
+    for c, pick in zip(columns, (max, max, min, min)):
+        all_of = [statistics.median(row[c]) for row in got.values() if c in row]
+        if all_of:
+            print("%s: median of the pairs %.2f, worst %.2f" % (c, statistics.median(all_of), pick(all_of)))
 
 
 try:

@@ -117,7 +117,8 @@ static void complain(ew__import_target *target, const ew_end *end) {
     const ew_env *env = target->import->arena.env;
     bool cannot = end->status == EW_STATUS_UNIMPLEMENTED && end->origin == EW_ORIGIN_ACTION;
     target->cannot_list = cannot;
-    if (target->complained || (cannot && target->import->n_names))
+    bool waits = target->client->target.kind == EW__WHERE_LISTEN; /* nobody has dialled us yet, which is no news */
+    if (target->complained || waits || (cannot && target->import->n_names))
         return;
     target->complained = true;
     if (cannot)

@@ -225,10 +225,16 @@ static void on_look(ew__timer *timer, uint64_t now) {
     serve_all(ew__container_of(timer, listening, look));
 }
 
+/* The program, if there is one: a call waits, and nobody is there who could have it. */
+static void start_if_needed(listening *self) {
+    if (self->runtimes.n == 0 && self->pool->first)
+        ew__companion_start(&self->companion);
+}
+
 /* A call at the end of the queue overtakes nobody: whoever waits before it for the same runtime waits for room. */
 static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
     listening *self = pool->listen;
-    ew__companion_start(&self->companion);
+    start_if_needed(self);
     if (self->busy) {
         self->again = true;
         return;
@@ -323,8 +329,22 @@ static void on_companion_ended(ew__companion *companion) {
 
 /* ---- life ---- */
 
+static void on_companion_closed(ew__companion *companion);
+
+/* One that has ended is started again by the next call. */
+static void prepare_companion(listening *self) {
+    ew__companion_init(&self->companion, self->pool->loop, &self->pool->where);
+    self->companion.ended = on_companion_ended;
+    self->companion.closed = on_companion_closed;
+}
+
 static void on_companion_closed(ew__companion *companion) {
-    ew__pool_check_closed(ew__container_of(companion, listening, companion)->pool);
+    listening *self = ew__container_of(companion, listening, companion);
+    if (!self->pool->closing) {
+        prepare_companion(self);
+        start_if_needed(self); /* a call may have come since it has ended */
+    }
+    ew__pool_check_closed(self->pool);
 }
 
 static void on_listener_closed(ew__listener *listener) {
@@ -362,9 +382,7 @@ ew_err ew__pool_listen(ew__pool *pool, ew__address *address, const ew__wire *doo
     self->door = door;
     self->look_at = EW__NEVER;
     ew__runtimes_init(&self->runtimes, &pool->loop->home, &hooks, self);
-    ew__companion_init(&self->companion, pool->loop, &pool->where);
-    self->companion.ended = on_companion_ended;
-    self->companion.closed = on_companion_closed;
+    prepare_companion(self);
     ew_err err = ew__address_probe(address);
     if (err == EW_OK)
         err = ew__listen(&self->listener, pool->loop, address, on_connection);

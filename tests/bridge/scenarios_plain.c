@@ -191,7 +191,7 @@ static void input(world *w) {
     }
     ew_request *request = begin_input(w, "/flow/sum", &o);
     for (int i = 1; i <= 4; i++) {
-        char text[8];
+        char text[16];
         (void)snprintf(text, sizeof text, "%d", i);
         assert_true(ew_request_send(request, ew_str_from(text)) >= EW_OK);
         assert_true(becomes(&o.n_chunks, i)); /* both ways at once */

@@ -203,6 +203,50 @@ class Serve(Folder):
             self.assertEqual(server.call("/test/config", b"1").json(), {"result": {"a": [1, "two"]}})
 
 
+class Programs(Folder):
+    """Peers that the gateway starts come back when they have ended."""
+
+    def children(self, server):
+        """Processes of the server's, by their own words about their parent."""
+        pids = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/stat" % pid) as f:
+                    parent = f.read().rpartition(")")[2].split()[1]
+            except OSError:
+                continue  # it has just ended
+            if int(parent) == server.process.pid:
+                pids.append(int(pid))
+        return pids
+
+    def come_back(self, target):
+        self.write("listen: 127.0.0.1:0\nimports:\n  - {target: %s, prefix: own, command: [%s, serve, --demo%s]}\n"
+                   % (target, BINARY, ", --stdio" if target.endswith("stdio:\"") else ""))
+        with Server("--config", self.path, demo=False, listen=()) as server:
+            answers = lambda: server.call("/flow/own/echo", b"7").status == 200
+            self.assertTrue(wait_until(answers, timeout=20), server.stderr())
+            for _ in range(2):
+                self.assertEqual(len(self.children(server)), 1)
+                os.kill(self.children(server)[0], signal.SIGKILL)
+                self.assertTrue(wait_until(answers, timeout=20), server.stderr())
+
+    def test_reflection(self):
+        self.come_back("\"reflection://127.0.0.1:0\"")
+
+    def test_stdio(self):
+        self.come_back("\"jsonrpc+stdio:\"")
+
+    def test_rrq(self):
+        self.write("listen: 127.0.0.1:0\nimports:\n  - {target: rrq://127.0.0.1:0, prefix: own, command: [%s, serve, --demo], processes: 2}\n" % BINARY)
+        with Server("--config", self.path, demo=False, listen=()) as server:
+            answers = lambda: server.call("/flow/own/echo", b'{"a":1}').status == 200
+            self.assertTrue(wait_until(answers, timeout=20), server.stderr())
+            self.assertTrue(wait_until(lambda: len(self.children(server)) == 2, timeout=20))
+            for pid in self.children(server):
+                os.kill(pid, signal.SIGKILL)
+            self.assertTrue(wait_until(answers, timeout=20), server.stderr())
+
+
 class Again(Folder):
     """SIGHUP."""
     BASE = "listen: 127.0.0.1:0\n"
