@@ -81,14 +81,9 @@ static void offer(ew__import *import) {
             import->targets[0].text);
 }
 
-static void ask(ew__import_target *target);
+static void on_again(ew__timer *timer, uint64_t now);
 
-static void on_again(ew__timer *timer, uint64_t now) {
-    (void)now;
-    ask(ew__container_of(timer, ew__import_target, again));
-}
-
-/* Under the lock, on the client's thread: when to ask next. */
+/* On the client's thread: when to ask next. */
 static void plan(ew__import_target *target, bool answered) {
     ew__import *import = target->import;
     ew__home *home = &target->client->loop.home;
@@ -160,9 +155,17 @@ static void on_list(ew_request *request, const ew_end *end, void *ud) {
     pthread_mutex_unlock(&sources->lock);
 }
 
-static void ask(ew__import_target *target) {
+static ew_err ask(ew__import_target *target) {
     ew_request_options options = {.timeout_ms = ASK_MS, .on_end = on_list, .ud = target};
-    (void)ew_client_list(target->client, &options, NULL); /* without memory: what it has stays what it was */
+    return ew_client_list(target->client, &options, NULL);
+}
+
+static void on_again(ew__timer *timer, uint64_t now) {
+    ew__import_target *target = ew__container_of(timer, ew__import_target, again);
+    ew_err err = ask(target);
+    (void)now;
+    if (err != EW_OK && err != EW_ECLOSED)
+        plan(target, false); /* no memory, say: later */
 }
 
 /* ---- calls ---- */
@@ -243,9 +246,11 @@ static ew_err start_target(ew__import_target *target) {
     options.env = app->env;
     options.limits = app->limits;
     options.allow_remote = app->allow_remote;
-    target->loops = ew__zalloc(app->env, app->n_loops * sizeof *target->loops);
+    if (!target->loops) /* a second try has them */
+        target->loops = ew__zalloc(app->env, app->n_loops * sizeof *target->loops);
     if (!target->loops)
         return EW_ENOMEM;
+    target->stopped = target->there.gone = false; /* nobody else knows it yet */
     target->n_loops = app->n_loops;
     ew_err err = ew_client_new(target->text, &options, &target->client, &problem);
     if (err != EW_OK)
@@ -274,9 +279,11 @@ static ew_err start(ew__source *source) {
             note_asked(import, &import->targets[i]); /* nobody knows when one will dial us */
     }
     pthread_mutex_unlock(&source->app->sources.lock);
-    for (uint32_t i = 0; i < import->n_targets; i++)
-        ask(&import->targets[i]);
-    return EW_OK;
+    for (uint32_t i = 0; i < import->n_targets && err == EW_OK; i++)
+        err = ask(&import->targets[i]);
+    if (err != EW_OK)
+        stop(source);
+    return err;
 }
 
 /* Has its connections on the loops closed, unless these are about to do so themselves; and waits for that. */

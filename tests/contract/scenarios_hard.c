@@ -207,6 +207,25 @@ static void slow_caller(rig *r, const contract_wire *w) {
     MUST(pair->end[RIG_SERVER].peak_out <= r->limits.out_high_bytes + 5000);
 }
 
+/* The same at the end of a stream: whatever was held back, the next call on the connection finds it as good as new. */
+static void slow_caller_at_the_end(rig *r, const contract_wire *w) {
+    (void)w;
+    rig_pair *pair = rig_connect(r);
+    for (int i = 0; i < 3; i++) {
+        rig_call *rc = rig_open(pair, &(rig_request){.key = "/test/chunks",
+                                                     .input = EW_STR("{\"n\":3,\"size\":10}"),
+                                                     .stream = true,
+                                                     .full_after = 1});
+        rig_run(r);
+        if (rc->ended == 0)
+            rig_call_room(rc);
+        rig_run(r);
+        must_succeed(r, rc, "{\"n\":3}");
+        MUST(rc->n_chunks == 3);
+        must_succeed(r, call_plain(pair, "/test/echo", "7"), "7");
+    }
+}
+
 /* The socket does not take bytes. */
 static void slow_socket(rig *r, const contract_wire *w) {
     rig_pair *pair = connect_known(r, w);
@@ -439,6 +458,7 @@ const scenario scenarios_hard[] = {
     {.name = "lose_unsent", .run = lose_unsent},
     {.name = "late_answer", .run = late_answer},
     {.name = "slow_caller", .needs = EW__CAN_CHUNKS, .run = slow_caller, .large = true},
+    {.name = "slow_caller_at_the_end", .needs = EW__CAN_CHUNKS, .run = slow_caller_at_the_end},
     {.name = "slow_socket", .needs = EW__CAN_CHUNKS, .run = slow_socket, .large = true},
     {.name = "slow_sockets", .needs = EW__CAN_CHUNKS, .run = slow_sockets, .large = true},
     {.name = "stalled_socket", .needs = EW__CAN_CHUNKS, .run = stalled_socket, .large = true},

@@ -8,11 +8,22 @@
 
 static ew__http_client *client_of(ew__http_ask *ask) { return (ew__http_client *)(void *)ask; }
 
-/* Ends the call with what the server said; the connection may be used again when the answer is over. */
+static void go_on_reading(ew__http_client *client) {
+    if (!client->paused)
+        return;
+    client->paused = false;
+    client->ask.peer.conn->ops->read(client->ask.peer.conn, true);
+}
+
+/*
+ * Ends the call with what the server said; the connection may be used again when the answer is over. A reader that was
+ * behind may have held it up, and takes no more.
+ */
 static void end_call(ew__http_client *client, const ew__http_said *said) {
     ew_call *call = ew__http_ask_detach(&client->ask);
     if (!call)
         return;
+    go_on_reading(client);
     if (said->meaning == EW__HTTP_RESULT) {
         (void)ew__call_done_valid(call, said->payload);
     } else {
@@ -152,13 +163,7 @@ static void on_cancel(ew_call *call, ew__cancel_why why) {
     ew__http_ask_break_off(call->callee_ud, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled");
 }
 
-static void on_room(ew_call *call) {
-    ew__http_client *client = call->callee_ud;
-    if (client->paused) {
-        client->paused = false;
-        client->ask.peer.conn->ops->read(client->ask.peer.conn, true);
-    }
-}
+static void on_room(ew_call *call) { go_on_reading(call->callee_ud); }
 
 static void on_open(ew_call *call) { (void)call; /* calls reach this wire opened (wire.h) */ }
 
