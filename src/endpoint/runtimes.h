@@ -47,7 +47,7 @@ struct ew__runtime {
     uint64_t asked_at;
     ew__timer timer; /* the next question */
     uint32_t pause_ms;
-    bool complete; /* it has all its actions when it connects */
+    bool complete; /* one of ours: all that is its own is there when it connects, and nobody waits for more */
     void *ud;      /* the owner's */
 };
 

@@ -1,0 +1,187 @@
+/*
+ * tests/unit/bridge/test_homes.c: who gets a call that one peer could not have; and random orders of events, after which
+ * each side must have ended once and everything be back.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "unit/bridge/world.h"
+
+/* ---- several homes of one action ---- */
+
+static void run_one(setting *s, const char *expected) {
+    make(s);
+    near_one.n_ends = 0;
+    open_near(s);
+    for (uint32_t i = 0; i < N_FARS; i++)
+        if (fars[i].call)
+            far_done(&fars[i], EW_STR("\"ok\""));
+    assert_int_equal(near_one.n_ends, 1);
+    assert_string_equal(near_one.text, expected);
+    ew__call_release(near_one.call);
+    near_one.call = NULL;
+}
+
+static void test_calls_go_round(void **state) {
+    (void)state;
+    setting s;
+    begin(&s, 3);
+    for (int i = 0; i < 9; i++)
+        run_one(&s, "\"ok\"");
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(fars[i].n_opens, 3);
+    finish(&s, 3);
+}
+
+static void test_one_that_is_away_is_passed_over(void **state) {
+    (void)state;
+    setting s;
+    begin(&s, 3);
+    fars[1].unreachable = true;
+    for (int i = 0; i < 9; i++)
+        run_one(&s, "\"ok\"");
+    assert_int_equal(fars[1].n_opens, 1); /* then it has a pause */
+    assert_int_equal(fars[0].n_opens + fars[2].n_opens, 9);
+    world_advance(&s.w, EW__FAR_PAUSE_MS + 1);
+    fars[1].unreachable = false;
+    for (int i = 0; i < 3; i++)
+        run_one(&s, "\"ok\"");
+    assert_int_equal(fars[1].n_opens, 2);
+    finish(&s, 3);
+}
+
+static void test_all_are_away(void **state) {
+    (void)state;
+    setting s;
+    begin(&s, 2);
+    fars[0].unreachable = fars[1].unreachable = true;
+    for (int i = 0; i < 3; i++) {
+        unsigned before = fars[0].n_opens + fars[1].n_opens;
+        run_one(&s, "nobody there");
+        assert_int_equal(near_one.status, EW_STATUS_UNAVAILABLE);
+        assert_int_equal(fars[0].n_opens + fars[1].n_opens, before + 2); /* each was tried, once */
+    }
+    finish(&s, 2);
+}
+
+/* The peer may have run it: nobody else gets it. */
+static void test_what_has_begun_is_not_repeated(void **state) {
+    (void)state;
+    setting s;
+    begin(&s, 2);
+    fars[0].loses = true;
+    run_one(&s, "lost");
+    assert_int_equal(fars[1].n_opens, 0);
+    finish(&s, 2);
+}
+
+static void test_a_cancelled_call_goes_nowhere_else(void **state) {
+    (void)state;
+    setting s;
+    begin(&s, 2);
+    make(&s);
+    open_near(&s);
+    fars[0].call->begun = false; /* it waits for a connection */
+    ew__call_cancel(near_one.call, EW__CANCEL_ASKED);
+    ew_call *call = fars[0].call;
+    ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, EW_STR("away"));
+    assert_int_equal(near_one.n_ends, 1);
+    assert_int_equal(fars[1].n_opens, 0);
+    finish(&s, 2);
+}
+
+/* ---- memory, and any order ---- */
+
+static void test_no_memory(void **state) {
+    (void)state;
+    for (uint64_t n = 1; n < 12; n++) {
+        setting s;
+        begin(&s, 1);
+        ew_call *near = make(&s);
+        near->has_input = true;
+        ew__test_env_fail_at(&s.w.env, n, false);
+        open_near(&s);
+        if (near_one.n_ends == 0)
+            (void)ew__call_input(near, EW_STR("1"));
+        ew__test_env_fail_at(&s.w.env, 0, false);
+        if (fars[0].call)
+            far_done(&fars[0], EW_STR("1"));
+        assert_int_equal(near_one.n_ends, 1);
+        finish(&s, 1);
+    }
+}
+
+static uint32_t next_random(uint32_t *seed) {
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 16;
+}
+
+static void do_something(setting *s, uint32_t what) {
+    ew_call *near = near_one.call;
+    far_side *f = fars[0].call ? &fars[0] : &fars[1];
+    near_one.full = (what & 64) != 0;
+    f->input_full = (what & 128) != 0;
+    switch (what % 10) {
+    case 0:
+        ew__call_cancel(near, EW__CANCEL_ASKED);
+        break;
+    case 1:
+    case 2:
+        if (f->call)
+            (void)ew__call_chunk_valid(f->call, EW_STR("1"));
+        break;
+    case 3:
+    case 4:
+        (void)ew__call_input(near, EW_STR("1"));
+        break;
+    case 5:
+        ew__call_input_end(near);
+        break;
+    case 6:
+        if (f->call)
+            ew__call_input_room(f->call);
+        break;
+    case 7:
+        ew__call_room(near);
+        break;
+    case 8:
+        if (f->call && what & 256)
+            far_done(f, EW_STR("1"));
+        break;
+    default:
+        world_advance(&s->w, 10);
+    }
+}
+
+static void test_any_order(void **state) {
+    (void)state;
+    for (uint32_t run = 1; run <= 3000; run++) {
+        setting s;
+        uint32_t seed = run;
+        begin(&s, 2);
+        fars[run & 1].unreachable = run % 3 == 0;
+        ew_call *near = make(&s);
+        near->has_input = true;
+        near->deadline = s.w.home.now + EW__MS(200);
+        open_near(&s);
+        for (int i = 0; i < 40; i++)
+            do_something(&s, next_random(&seed));
+        for (uint32_t i = 0; i < 2; i++)
+            if (fars[i].call)
+                far_fail(&fars[i], EW_STATUS_ABORTED, "over");
+        assert_int_equal(near_one.n_ends, 1);
+        assert_true(fars[0].n_input_ends + fars[1].n_input_ends <= 1);
+        finish(&s, 2);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls_go_round),
+        cmocka_unit_test(test_one_that_is_away_is_passed_over),
+        cmocka_unit_test(test_all_are_away),
+        cmocka_unit_test(test_what_has_begun_is_not_repeated),
+        cmocka_unit_test(test_a_cancelled_call_goes_nowhere_else),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_any_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
