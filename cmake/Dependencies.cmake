@@ -1,10 +1,11 @@
-# What the library stands on, as eight targets:
+# What the library stands on, as ten targets:
 #   ew_uv_shared  libuv as a shared library: for libeverywire.so
 #   ew_uv         libuv inside: for our binary and the tests; the static library where there is one, else the shared one
 #   ew_llhttp     llhttp's header, and its objects (EW_LLHTTP_OBJECTS) or its system library
 #   ew_wslay      wslay's header and library
 #   ew_sqlite_shared, ew_sqlite   SQLite, in the same two ways as libuv
 #   ew_yaml_shared, ew_yaml       libyaml, likewise
+#   ew_hiredis_shared, ew_hiredis hiredis, likewise
 # SPDX-License-Identifier: Apache-2.0
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -104,4 +105,17 @@ if(EW_YAML_ARCHIVE)
     target_link_libraries(ew_yaml INTERFACE ${EW_YAML_ARCHIVE})
 else()
     target_link_libraries(ew_yaml INTERFACE ew_yaml_shared)
+endif()
+
+# ---- hiredis ----
+# Its pkg-config file leads into its own folder; we include <hiredis/hiredis.h>, from the folder above.
+pkg_check_modules(EW_HIREDIS REQUIRED IMPORTED_TARGET hiredis>=0.14)
+add_library(ew_hiredis_shared INTERFACE)
+target_link_libraries(ew_hiredis_shared INTERFACE PkgConfig::EW_HIREDIS)
+find_library(EW_HIREDIS_ARCHIVE NAMES libhiredis.a HINTS ${EW_HIREDIS_LIBRARY_DIRS} ${EW_HIREDIS_LIBDIR})
+add_library(ew_hiredis INTERFACE)
+if(EW_HIREDIS_ARCHIVE)
+    target_link_libraries(ew_hiredis INTERFACE ${EW_HIREDIS_ARCHIVE})
+else()
+    target_link_libraries(ew_hiredis INTERFACE ew_hiredis_shared)
 endif()

@@ -59,7 +59,8 @@ typedef struct ew_str {
     X(EW_EUNSUPPORTED, -15, "not supported")                                                                           \
     X(EW_EBUSY, -16, "busy, try again later")                                                                          \
     X(EW_ETYPE, -17, "the value has another type or does not fit")                                                     \
-    X(EW_EIO, -18, "a system call failed")
+    X(EW_EIO, -18, "a system call failed")                                                                             \
+    X(EW_ESTALE, -19, "it is not so any more: somebody else has changed it")
 
 typedef enum ew_err {
     EW_OK = 0,
