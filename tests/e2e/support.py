@@ -63,6 +63,17 @@ def corpus(*parts):
         return [json.loads(line) for line in f if line.strip()]
 
 
+def refused(port):
+    """Nobody listens there any more: every loop has been told to drain (the log says so before they are)."""
+    try:
+        Conn(port).close()
+        return False
+    except ConnectionRefusedError:
+        return True
+    except ConnectionResetError:
+        return False  # it was in the queue when the listener closed
+
+
 def wait_until(check, timeout=5.0, step=0.02):
     """Waits until check() is true; returns its last value."""
     end = time.monotonic() + timeout * SLOW

@@ -776,7 +776,7 @@ class Drain(Case):
         stream.send(request("POST", "/flow/count", b'{"data":{"n":12,"delay_ms":100}}', [("Accept", "text/event-stream")], port=s.port))
         stream_head = stream.head()
         s.signal()
-        self.assertTrue(wait_until(lambda: self.refused(s), 1.0), "new connections are still taken")
+        self.assertTrue(wait_until(lambda: support.refused(s.port), 1.0), "new connections are still taken")
         # a request on a kept connection is refused, and the connection ends
         kept.send(request("POST", "/flow/echo", b'{"data":1}', port=s.port))
         r = kept.response()
@@ -792,15 +792,6 @@ class Drain(Case):
         self.assertTrue(c.closed())
         self.assertEqual(s.wait(5), 0)
 
-    def refused(self, s):
-        try:
-            support.Conn(s.port).close()
-            return False
-        except ConnectionRefusedError:
-            return True
-        except ConnectionResetError:
-            return False  # it was in the queue when the listener closed
-
     def test_readyz_while_draining(self):
         s = self.start()
         kept = s.connect()
@@ -809,7 +800,7 @@ class Drain(Case):
         self.assertEqual(kept.response().status, 200)
         self.running_call(s, 1000)
         s.signal()
-        self.assertTrue(wait_until(lambda: self.refused(s), 1.0))
+        self.assertTrue(wait_until(lambda: support.refused(s.port), 1.0))
         kept.send(request("GET", "/readyz", port=s.port))
         self.assertEqual(kept.response().status, 503)
         self.assertEqual(s.wait(5), 0)
@@ -835,7 +826,7 @@ class Drain(Case):
                 s = self.start()
                 self.running_call(s, 60000)
                 s.signal(first)
-                self.assertTrue(wait_until(lambda: self.refused(s), 2.0))
+                self.assertTrue(wait_until(lambda: support.refused(s.port), 2.0))
                 begin = time.monotonic()
                 s.signal(second)
                 self.assertEqual(s.wait(5), code)

@@ -390,16 +390,16 @@ class Life(Case):
             with Conn(s.port) as busy, Conn(s.port) as kept, Conn(s.port) as health:
                 for c in (kept, health):
                     self.assertEqual(self.result(post(c, execute("/echo", 1), port=s.port)), {"output": 1})
-                busy.send(request("POST", "/", json.dumps(execute("/sleep", {"ms": 1500})).encode(), (ACCEPT,), port=s.port))
+                busy.send(request("POST", "/", json.dumps(execute("/sleep", {"ms": 3000})).encode(), (ACCEPT,), port=s.port))
                 self.assertTrue(busy.quiet(0.2))
                 s.signal()
-                self.assertTrue(wait_until(lambda: "draining" in s.stderr()))
+                self.assertTrue(wait_until(lambda: support.refused(s.port)))
                 error = self.error(post(kept, execute("/echo", 1), port=s.port), 503, -32300)
                 self.assertEqual(error["data"]["status"], "UNAVAILABLE")
                 self.assertTrue(kept.closed())
                 health.send(request("GET", "/health", port=s.port))
                 self.assertEqual(health.response().status, 503)
-                self.assertEqual(self.result(busy.response()), {"output": {"slept_ms": 1500}})
+                self.assertEqual(self.result(busy.response()), {"output": {"slept_ms": 3000}})
             self.assertEqual(s.wait(), 0)
 
     def test_busy(self):
