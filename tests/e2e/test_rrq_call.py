@@ -91,7 +91,7 @@ class Started(Case):
             self.assertRegex(message, r" ended with code %d before it listened on 127\.0\.0\.1:[0-9]+$" % code)
 
     def test_it_never_listens(self):
-        r = call("echo", "--timeout", "700ms", program=("--never",))
+        r = call("echo", "--timeout", support.LONG_ENOUGH, program=("--never",))
         self.failed(r, 5, "DEADLINE_EXCEEDED")
         self.check_gone(r)
 
@@ -142,14 +142,14 @@ class Started(Case):
 
     def test_deadline(self):
         for program in ((), ("--ignore-deadlines",), ("--ignore-deadlines", "--ignore-cancels")):
-            r = call("slow", "--timeout", "500ms", program=program)
+            r = call("slow", "--timeout", support.LONG_ENOUGH, program=program)
             self.failed(r, 5, "DEADLINE_EXCEEDED")
             self.check_gone(r)
         sent = json.loads(self.ok(call("context", "--timeout", "5s"))[0])
         self.assertRegex(sent["deadline"], r"^20[0-9-]+T[0-9:.]+Z$")
 
     def test_it_blocks_completely(self):
-        r = call("freeze", "--timeout", "500ms", timeout=25)
+        r = call("freeze", "--timeout", support.LONG_ENOUGH, timeout=25)
         self.failed(r, 5, "DEADLINE_EXCEEDED")
         self.check_gone(r)
 

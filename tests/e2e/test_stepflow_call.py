@@ -172,7 +172,7 @@ class Started(Case):
             self.assertIn(b"no licence", r.err)
 
     def test_it_says_nothing(self):
-        r = cli("call", HTTP, "x", "--timeout", "700ms", "--", *worker(HTTP, 2, "--silent"))
+        r = cli("call", HTTP, "x", "--timeout", support.LONG_ENOUGH, "--", *worker(HTTP, 2, "--silent"))
         self.failed(r, 5, "DEADLINE_EXCEEDED")
         self.check_gone(r)
 
