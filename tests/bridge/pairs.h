@@ -154,6 +154,7 @@ bool becomes(atomic_int *value, int wanted);
 /* The same for what the origin's handlers see, wherever they run: "running" and so on. */
 int seen_now(const world *w, const char *name);
 void seen_becomes(const world *w, const char *name, int wanted);
+void seen_settles(const world *w); /* nothing runs, and nothing that was given up is on its way any more */
 /* The start of a call of /flow/forever has been seen. */
 ew_request *begin_forever(const world *w, outcome *o, uint64_t timeout_ms, bool stream);
 

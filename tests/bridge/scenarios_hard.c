@@ -48,7 +48,7 @@ static void cancel_storm(world *w) {
             must_fail(&outcomes[i], EW_STATUS_CANCELLED);
         outcome_done(&outcomes[i]);
     }
-    seen_becomes(w, "running", 0);
+    seen_settles(w);
 }
 
 /* ---- the caller is gone ---- */

@@ -161,6 +161,18 @@ void seen_becomes(const world *w, const char *name, int wanted) {
     fail_msg("the origin's handlers: %s is %d, not %d", name, last, wanted);
 }
 
+/* Requests that were given up may still be on their way to the origin: it is quiet when none has come for a while. */
+void seen_settles(const world *w) {
+    int opened = -1, last = seen_now(w, "opened");
+    for (int i = 0; i < STEPS && last != opened; i++) {
+        opened = last;
+        (void)usleep(100000);
+        last = seen_now(w, "opened");
+    }
+    assert_int_equal(last, opened);
+    seen_becomes(w, "running", 0);
+}
+
 ew_request *begin_forever(const world *w, outcome *o, uint64_t timeout_ms, bool stream) {
     int before = seen_now(w, "opened");
     ew_request_options options = {
