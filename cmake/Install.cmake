@@ -10,6 +10,9 @@ install(TARGETS everywire everywire_static EXPORT everywireTargets
 if(TARGET everywire_bin)
     install(TARGETS everywire_bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+if(TARGET rrq_producer)
+    install(TARGETS rrq_producer LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(ew_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/everywire)

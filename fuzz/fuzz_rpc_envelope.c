@@ -94,6 +94,14 @@ static void check_document(ew_str document) {
     ew__buf_done(&listing);
 }
 
+/* A frame that is told by its bytes alone says what the reader reads in it. */
+static void check_frame(ew_str text, const ew__rpc *rpc) {
+    ew_str data;
+    if (rpc->id.len && ew__rpc_is_data_frame(text, rpc->id, &data))
+        check(rpc->kind == EW__RPC_FRAME && rpc->stream == EW__RPC_STREAM_DATA && data.ptr == rpc->data.ptr &&
+              data.len == rpc->data.len);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *copy = malloc(size ? size : 1); /* of its own, so that AddressSanitizer sees a read past its end */
     ew__json_doc doc;
@@ -110,6 +118,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             for (size_t i = 0; i < sizeof slices / sizeof *slices; i++)
                 check_inside(text, slices[i]);
             check_strings(&rpc);
+            if (with)
+                check_frame(text, &rpc);
             if (rpc.kind != EW__RPC_INVALID)
                 check_round(&rpc);
         }

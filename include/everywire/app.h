@@ -127,7 +127,7 @@ EW_API const char *ew_app_error(const ew_app *app);
  * (GENKIT_REFLECTION_V2_SERVER is a manager to be dialled), starts, prints where it listens, handles SIGINT and SIGTERM
  * (drain; the second one ends at once) and, with --config, SIGHUP (the file is read again), waits, frees the app. The
  * result is the exit code. This is the one function of the library that prints, touches signals and looks at the
- * environment.
+ * environment (which ew_jobs_open_usual does, too).
  *
  * Started by RRQ, with --tcp-socket HOST:PORT or RRQ_RUNNER_TCP_SOCKET, the program is a runner there: it opens no
  * other port unless --listen asks, drains for 100 ms unless told otherwise, and drains also when its parent process
@@ -136,6 +136,9 @@ EW_API const char *ew_app_error(const ew_app *app);
  * Started by Stepflow, with --stdio, or with --port N (0 picks a free one) and perhaps --host HOST, the program is a
  * component server there, and opens no other port unless --listen asks. The first line of standard output says
  * "port":N. --stdio is for any starter that speaks Stepflow or JSON-RPC on pipes.
+ *
+ * With --store STORE it has durable jobs (jobs.h), and with --worker it runs them, of the queues that --queue names; the
+ * variable EVERYWIRE_STORE and, with neither, RRQ's own file say where they are.
  */
 EW_API int ew_app_main(ew_app *app, int argc, char **argv);
 

@@ -52,6 +52,8 @@ typedef struct ew_client_options {
      * All of them inherit this program's environment.
      */
     const char *const *command;
+    const char *const *environment; /* "rrq:" with a command: "NAME=VALUE" beside that, NULL-ended; copied */
+    const char *folder;             /* "rrq:" with a command: where it runs; copied. NULL: where this program does */
     /*
      * "rrq:" with a command: how many processes of it there are, on PORT and the ports above it (or each on a free
      * one); at most 64; 0: one. A call goes to the one that has the fewest.

@@ -12,6 +12,7 @@
 #include <everywire/client.h>
 #include <everywire/env.h>
 #include <everywire/gateway.h>
+#include <everywire/jobs.h>
 #include <everywire/json.h>
 #include <everywire/limits.h>
 #include <everywire/status.h>

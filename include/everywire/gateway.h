@@ -162,7 +162,7 @@ typedef struct ew_config_problem {
 typedef void (*ew_config_problem_fn)(const ew_config_problem *problem, void *ud);
 
 /*
- * Reads a YAML file (docs/config.md) and tells every problem it has; nothing is opened, started or loaded but the file.
+ * Reads a YAML file (docs/config.md), or one of RRQ's (*.toml), and tells every problem it has; nothing is opened, started or loaded but the file.
  * EW_OK: there is none; EW_ESYNTAX: there are; EW_EIO: it cannot be read; EW_ENOMEM. Any thread.
  */
 EW_API ew_err ew_config_check(const char *path, ew_config_problem_fn told, void *ud);

@@ -2,11 +2,11 @@
  * everywire/jobs.h: durable jobs: calls that are kept until they have been made. A producer enqueues, a worker (any
  * number of them, in any process) runs the action, and the store remembers what became of it.
  *
- * Stores: "sqlite:PATH", a file, with nothing to install; "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]", with RRQ's own keys, so
- * that RRQ's producers and workers share the queues. docs/jobs.md tells all of it.
+ * Stores: "sqlite:PATH", a file, with nothing to install; "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]", with RRQ's own
+ * keys, so that RRQ's producers and workers share the queues. docs/jobs.md tells all of it.
  *
- * The promise: a job whose enqueue was acknowledged is run at least once, reaches exactly one final state, and at most one
- * worker's result is ever recorded for it. After a crash of its worker it is taken up again within 20 s.
+ * The promise: a job whose enqueue was acknowledged is run at least once, reaches exactly one final state, and at most
+ * one worker's result is ever recorded for it. After a crash of its worker it is taken up again within 20 s.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -47,15 +47,28 @@ typedef struct ew_jobs_options {
 } ew_jobs_options;
 
 /*
- * Opens a store. EW_OK; EW_EINVAL: not a store; EW_EUNSUPPORTED: one that needs TLS; EW_EIO, EW_EACCESS, EW_ECONNECT, EW_ETIMEOUT: it cannot be opened or
- * reached; EW_ENOMEM. problem, if not NULL, gets a line for people (problem_size bytes, ended by NUL). The handle has a thread of its own.
+ * Opens a store. EW_OK; EW_EINVAL: not a store; EW_EUNSUPPORTED: one that needs TLS; EW_EIO, EW_EACCESS, EW_ECONNECT,
+ * EW_ETIMEOUT: it cannot be opened or reached; EW_ENOMEM. problem, if not NULL, gets a line for people (problem_size
+ * bytes, ended by NUL). The handle has a thread of its own.
  */
 EW_API ew_err ew_jobs_open(const char *store, const ew_jobs_options *options, ew_jobs **ret_jobs, char *problem,
                            size_t problem_size);
+/*
+ * Opens the store that the everywire program would use: `store`, if that is not NULL; else what the variable
+ * EVERYWIRE_STORE says; else what a file says: `config`, everywire.yaml (jobs:) or RRQ's rrq.toml; NULL: the one that
+ * RRQ_CONFIG names, or ./rrq.toml if there is one; else sqlite:$XDG_STATE_HOME/everywire/jobs.db (or ~/.local/state).
+ * The defaults of a file that was named or used become those of the handle. Errors as ew_jobs_open; EW_ESYNTAX: the
+ * file has problems, and `problem` gets the first. Beside ew_app_main the one function that looks at the environment.
+ */
+EW_API ew_err ew_jobs_open_usual(const char *store, const char *config, ew_jobs **ret_jobs, char *problem,
+                                 size_t problem_size);
 /* Waits for what is under way. NULL is fine. Returns NULL. Not while another thread uses the handle. */
 EW_API ew_jobs *ew_jobs_free(ew_jobs *jobs);
 /* What people should know of the store, such as a Redis that can lose acknowledged jobs; "" for nothing. Borrowed. */
 EW_API const char *ew_jobs_notice(const ew_jobs *jobs);
+
+/* The dead-letter queue of the handle's jobs, for a filter. Borrowed. */
+EW_API ew_str ew_jobs_dlq(const ew_jobs *jobs);
 
 /* One job to be. function is needed; all else is optional. Slices are borrowed for the call. */
 typedef struct ew_job_options {
@@ -80,32 +93,37 @@ typedef struct ew_job_options {
 } ew_job_options;
 
 /*
- * All of these may be used from any thread, wait for the store (30 s at most, unless they say otherwise) and give an answer
- * also with an error. EW_OK; EW_EINVAL: what was asked makes no sense, the problem says why; EW_ENOTFOUND; EW_ECONNECT, EW_EIO,
- * EW_ETIMEOUT, EW_ELIMIT: the store's trouble; EW_ENOMEM (the answer is NULL).
+ * All of these may be used from any thread, wait for the store (30 s at most, unless they say otherwise) and give an
+ * answer also with an error. EW_OK; EW_EINVAL: what was asked makes no sense, the problem says why; EW_ENOTFOUND;
+ * EW_ECONNECT, EW_EIO, EW_ETIMEOUT, EW_ELIMIT: the store's trouble; EW_ENOMEM (the answer is NULL). ret may be NULL.
  */
 
 /*
- * Returns once the job is kept safely. {"job_id":ID,"status":"enqueued"}; "status" is "existing" when a unique key had that
- * job, "debounced" when it took the place of an earlier one, "rate_limited" (and job_id null) when it was not taken.
- * EW_EEXISTS: there is a job of this id.
+ * Returns once the job is kept safely. {"job_id":ID,"status":"enqueued"}; "status" is "existing" when a unique key had
+ * that job, "debounced" when it took the place of an earlier one, "rate_limited" (and job_id null) when it was not
+ * taken. EW_EEXISTS: there is a job of this id.
  */
 EW_API ew_err ew_jobs_enqueue(ew_jobs *jobs, const ew_job_options *options, ew_answer **ret);
-/* Without waiting: done is called once, on the store's thread, with an answer that becomes the callee's. */
 typedef void (*ew_jobs_done)(ew_err err, ew_answer *answer, void *ud);
+/*
+ * Without waiting: done is called once, on the store's thread, with an answer that becomes the callee's; it must not
+ * block, nor wait for this handle. EW_OK; on any other answer (EW_EINVAL, EW_ENOMEM) done is not called.
+ */
 EW_API ew_err ew_jobs_enqueue_async(ew_jobs *jobs, const ew_job_options *options, ew_jobs_done done, void *ud);
 
 /* The job as JSON. EW_ENOTFOUND. */
 EW_API ew_err ew_jobs_show(ew_jobs *jobs, ew_str id, ew_answer **ret);
 
-/*
- * Waits until the job has ended (0: for ever): the job as JSON. EW_ETIMEOUT: the job as it is now. on_chunk, if not NULL, is given
- * what the job says meanwhile and has said (as far as that is kept), on the calling thread; false from it ends the waiting (EW_ECANCELLED).
- */
+/* What a job has said: chunk number seq, from 1 over all its attempts. The slice lasts for the call. */
 typedef bool (*ew_job_chunk_fn)(uint64_t seq, ew_str chunk, void *ud);
+/*
+ * Waits until the job has ended, at most timeout_ms (0: for ever): the job as JSON. EW_ETIMEOUT: the job as it is now.
+ * on_chunk, if not NULL, is given what the job says meanwhile and has said (as far as that is kept), on the calling
+ * thread; false from it ends the waiting (EW_ECANCELLED). A store that is away for a while is waited for, too.
+ */
 EW_API ew_err ew_jobs_wait(ew_jobs *jobs, ew_str id, uint64_t timeout_ms, ew_job_chunk_fn on_chunk, void *ud,
                            ew_answer **ret);
-/* Ends all ew_jobs_wait of this handle with EW_ECANCELLED, also those to come. Safe in a signal handler: no; any thread. */
+/* Ends all ew_jobs_wait of this handle with EW_ECANCELLED, also those to come. Any thread; not in a signal handler. */
 EW_API void ew_jobs_interrupt(ew_jobs *jobs);
 
 /* Which jobs. Everything is optional. */
@@ -122,25 +140,29 @@ typedef struct ew_jobs_filter {
 EW_API ew_err ew_jobs_list(ew_jobs *jobs, const ew_jobs_filter *filter, ew_answer **ret);
 
 /*
- * {"job_id":ID,"status":"CANCELLED"}; "status" is "CANCELLING" for one that runs: its worker is told. EW_ESTALE: it had ended before;
- * the answer has its status.
+ * {"job_id":ID,"status":"CANCELLED"}; "status" is "CANCELLING" for one that runs: its worker is told. EW_ESTALE: it had
+ * ended before; the answer has its status.
  */
 EW_API ew_err ew_jobs_cancel(ew_jobs *jobs, ew_str id, ew_answer **ret);
 
 /* Enqueues a copy (same function and params, new id) to the same queue or another: {"job_id":NEW,"replayed":ID}. */
 EW_API ew_err ew_jobs_replay(ew_jobs *jobs, ew_str id, ew_str queue, ew_answer **ret);
 
-/* {"job_id":ID,"status":..,"events":[{"event":"enqueued","time":..,"after_ms":..},...],"total_ms":N} */
+/* {"job_id":ID,"status":..,"attempts":N,"events":[{"event":"enqueued","time":..,"after_ms":..},...],"total_ms":N} */
 EW_API ew_err ew_jobs_trace(ew_jobs *jobs, ew_str id, ew_answer **ret);
 
-/* {"queues":[{"name","pending","oldest","newest","paused", and with counts "active","retrying","completed","failed","cancelled","dlq","average_wait_ms"}]} */
+/*
+ * {"queues":[{"name","pending","oldest","newest","paused", and with counts "active","retrying","completed","failed",
+ * "cancelled","dlq","average_wait_ms"}]}; "partial":true beside it when max_scan jobs were not all.
+ */
 EW_API ew_err ew_jobs_queues(ew_jobs *jobs, bool counts, unsigned max_scan, ew_answer **ret);
 /* {"queue":NAME,"paused":true} */
 EW_API ew_err ew_jobs_pause(ew_jobs *jobs, ew_str queue, bool on, ew_answer **ret);
 
 /*
- * Dead letters that match (an id, or a filter; its limit counts, 0: all) come back to their own queues or to another, with all their attempts.
- * {"requeued":N,"job_ids":[...]}; dry_run: nothing is done.
+ * Dead letters that match (an id, or a filter; its limit counts, 0: all) come back to their own queues or to another,
+ * with all their attempts. {"job_ids":[...],"requeued":N}; dry_run: nothing is done. EW_ESTALE: that id is no dead
+ * letter.
  */
 EW_API ew_err ew_jobs_requeue(ew_jobs *jobs, ew_str id, const ew_jobs_filter *filter, ew_str queue, bool dry_run,
                               ew_answer **ret);
@@ -159,8 +181,7 @@ typedef struct ew_worker_queue {
     unsigned concurrency; /* jobs of it at a time in this worker; 0: as many as the worker may */
     unsigned rate;        /* jobs that this worker begins within rate_ms; 0: any number */
     uint64_t rate_ms;     /* 0: 1 s */
-    const char *
-        runner; /* its jobs run there, unless they name one themselves; NULL: the default runner, or actions of this app */
+    const char *runner;   /* for jobs that name none; NULL: the default runner, or actions of this app */
 } ew_worker_queue;
 
 /* An RRQ runner whose functions the app does not know: jobs are given to it by name. */
@@ -212,8 +233,9 @@ typedef struct ew_worker_options {
 EW_API ew_err ew_app_jobs(ew_app *app, const char *store, const ew_jobs_options *options);
 
 /*
- * The app also runs jobs of that store: on its own actions, those that it imports, and runners. Before the start, after ew_app_jobs. When
- * the app stops, running jobs have its drain time to end; the rest is handed back. An app that is nothing but a worker opens no port. EW_OK, EW_EINVAL (ew_app_error tells), EW_ENOMEM.
+ * The app also runs jobs of that store: on its own actions, those that it imports, and runners. Before the start, after
+ * ew_app_jobs; once. When the app stops, running jobs have its drain time to end; the rest is handed back. An app that
+ * is nothing but a worker opens no port. EW_OK; EW_EINVAL (ew_app_error tells), EW_ENOMEM; runners: as ew_app_import.
  */
 EW_API ew_err ew_app_worker(ew_app *app, const ew_worker_options *options);
 

@@ -96,6 +96,7 @@ static void destroy(ew_app *app) {
     free_text(app->env, app->runtime_id);
     free_text(app->env, app->telemetry_url);
     free_text(app->env, app->name);
+    ew__app_jobs_free(app);
     ew__sources_done(app);
     ew__registry_done(&app->registry);
     pthread_cond_destroy(&app->changed);

@@ -5,6 +5,7 @@
 #define EW_API_APP_H
 
 #include "api/app_connect.h"
+#include "api/app_jobs.h"
 #include "api/app_others.h"
 #include "api/app_plugin.h"
 #include "api/app_telemetry.h"
@@ -66,6 +67,7 @@ struct ew_app {
     size_t n_execs; /* that were started: on which loop the next one lives */
     ew__workers *workers;
     ew__app_plugins plugins;
+    struct ew__app_jobs *jobs; /* NULL: it has none */
     ew__app_listener listeners[EW__LISTENERS_MAX];
     size_t n_listeners;
     ew__app_connect *connects[EW__CONNECTS_MAX];
@@ -79,10 +81,11 @@ struct ew_app {
     ew__app_telemetry telemetry;
     atomic_uint live_calls, connections;
     atomic_bool draining;
-    bool only_stdio;       /* it serves nobody but who started it: ends with standard input */
-    atomic_bool cut;       /* the end came before all calls had ended */
-    ew__timer drain_timer; /* on the first loop */
-    pthread_mutex_t lock;  /* of the states below */
+    bool only_stdio;          /* it serves nobody but who started it: ends with standard input */
+    atomic_bool cut;          /* the end came before all calls had ended */
+    atomic_bool close_wanted; /* all but the worker is ready for the end */
+    ew__timer drain_timer;    /* on the first loop */
+    pthread_mutex_t lock;     /* of the states below */
     pthread_cond_t changed;
     size_t running; /* loops that still run */
     bool started, stopped, leaked;
@@ -97,6 +100,10 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options);
 
 /* The list of actions has changed: all loops use the new version. Any thread, while the app runs. */
 void ew__app_refresh(ew_app *app);
+
+uint64_t ew__app_drain_ms(const ew_app *app); /* how long running calls may go on */
+/* The worker has ended, on the first loop: by itself, then the app stops; or because the app does. */
+void ew__app_worker_over(ew_app *app);
 
 /* Stops without waiting for calls, and frees what runs. false: a handler did not end, the app must stay in memory. */
 bool ew__app_end(ew_app *app);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app_config.h"
+#include "api/usual_store.h"
 #include "endpoint/exporter.h"
 #include <errno.h>
 #include <stdio.h>
@@ -296,6 +297,7 @@ static void apply(pass *p) {
     add_all(p, p->config->connect, "connect", ew_app_connect);
     make_items(p, NULL);
     add_plugins(p);
+    ew__config_check_jobs(p->config->arena.env, p->config);
     ew__problems_sort(&p->config->problems);
 }
 
@@ -396,6 +398,9 @@ static bool say_the_same(const ew_env *env, const ew__node *a, const ew__node *b
 
 /* What a running app cannot change is compared with what it was started with. */
 static void log_rest(const ew__app_config *file, const ew_app *app, const ew__config *config) {
+    if (config->rrq && !say_the_same(file->env, file->config->node, config->node)) {
+        ew__log(app->env, EW_LOG_WARN, "config", "%s has changed, which needs a restart", file->path);
+    }
     for (const ew__field *field = ew__config_group.fields; field->name; field++) {
         const ew__node *old = ew__node_get(file->config->node, field->name);
         const ew__node *new = ew__node_get(config->node, field->name);

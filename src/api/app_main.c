@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define IMPORTS_MS 3000    /* how long it waits for the lists of its imports before it says that it is ready */
+#define WORKER_MS 10000    /* and until its worker is known to the store */
 #define PARENT_LOOK_MS 250 /* how often a runner looks whether its parent is still there; as RRQ's own */
 
 /* What the log function needs; reached through the env's ud. */
@@ -208,6 +209,7 @@ static int run(ew__settings *s, logger *log, ew_app *app) {
         return start_failed(s, env, app, err);
     }
     (void)ew_app_wait_imports(app, IMPORTS_MS);
+    ew__app_jobs_wait(app, WORKER_MS);
     if (!s->quiet && isatty(STDOUT_FILENO)) {
         ew__say_table(app, s->name);
     } else if (!s->quiet) {

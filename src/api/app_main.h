@@ -9,7 +9,7 @@
 #include "api/app_config.h"
 #include <sys/types.h>
 
-/* What the command line and the environment asked for. The four lists have room for argc more entries and a NULL. */
+/* What the command line and the environment asked for. The five lists have room for argc more entries and a NULL. */
 typedef struct ew__settings {
     ew_app_options options;
     const char *name; /* of the program, for its messages */
@@ -17,10 +17,17 @@ typedef struct ew__settings {
     const char **hosts;
     const char **connects;
     const char **imports;
+    const char **queues;
     size_t n_listens;
     size_t n_hosts;
     size_t n_connects;
     size_t n_imports;
+    size_t n_queues;
+    const char *store; /* of jobs; NULL: not given */
+    bool has_jobs;     /* the program has opened a store itself */
+    bool worker, burst;
+    unsigned concurrency;
+    const char *worker_id;
     const char *manager;     /* the environment's; NULL: none */
     const char *runner;      /* where to be an RRQ runner; NULL: nowhere */
     const char *runner_from; /* the option or variable that says so */
@@ -30,6 +37,7 @@ typedef struct ew__settings {
     ew__arena *arena;        /* of the lists */
     size_t words;            /* of the command line */
     const char *config;      /* the path of a configuration file; NULL: none */
+    bool config_found;       /* nobody has named it: it is RRQ's, where RRQ would find it */
     ew__app_config file;     /* what it says; the owner closes it */
     ew_log_level level;
     bool level_by_hand; /* the command line says so, and not the file */
@@ -46,6 +54,18 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
 int ew__settings_read(ew__settings *s, int argc, char **argv);
 /* Adds listeners, managers and what the configuration file names to the app. 0, or the exit code. */
 int ew__settings_apply(ew__settings *s, ew_app *app);
+
+/* What a program says whose arguments are wrong; the exit code. */
+int ew__settings_usage(const ew__settings *s, const char *what, const char *why);
+
+/* ---- app_options_jobs.c ---- */
+
+/* A worker that is told of neither a store nor a file looks where RRQ would. -1, or the exit code. */
+int ew__settings_find_rrq(ew__settings *s);
+/* Options of jobs that make no sense alone. -1, or the exit code. */
+int ew__settings_check_jobs(const ew__settings *s);
+/* Opens the store, and makes the app a worker, if that was asked for. 0, or the exit code. */
+int ew__settings_jobs(const ew__settings *s, ew_app *app);
 
 /* ---- app_say.c ---- */
 

@@ -42,6 +42,12 @@ static int usage_errorf(const ew__settings *s, const char *what, const char *val
     return usage_error(s, problem);
 }
 
+int ew__settings_usage(const ew__settings *s, const char *what, const char *why) {
+    char problem[512];
+    (void)snprintf(problem, sizeof problem, "%s: %s", what, why);
+    return usage_error(s, problem);
+}
+
 static int help(const ew__settings *s) {
     (void)printf("Usage: %s [OPTIONS]\n\nServes its actions until a signal ends it.\n\nOptions:\n", s->name);
     ew__opts_help(stdout, options_table);
@@ -111,6 +117,15 @@ static int read_threads(ew__settings *s, const char *text) {
     return 0;
 }
 
+static int read_concurrency(ew__settings *s, const char *text) {
+    uint64_t n;
+    if (!ew__u64_parse(ew_str_from(text), &n) || n < 1 || n > 100000) {
+        return usage_errorf(s, "--concurrency", text, "not a number from 1 to 100000");
+    }
+    s->concurrency = (unsigned)n;
+    return 0;
+}
+
 static int read_drain(ew__settings *s, const char *text) {
     uint64_t ms;
     if (ew__duration_parse(ew_str_from(text), &ms) != EW_OK) {
@@ -140,6 +155,8 @@ static bool take_flag(ew__settings *s, int id) {
     bool *flag = id == EW__SERVE_STDIO          ? &s->stdio
                  : id == EW__SERVE_QUIET        ? &s->quiet
                  : id == EW__SERVE_ALLOW_REMOTE ? &s->options.allow_remote
+                 : id == EW__SERVE_WORKER       ? &s->worker
+                 : id == EW__SERVE_BURST        ? &s->burst
                                                 : NULL;
     if (flag) {
         *flag = true;
@@ -147,43 +164,45 @@ static bool take_flag(ew__settings *s, int id) {
     return flag != NULL;
 }
 
+/* Options whose value is taken as it is. */
+static bool take_text(ew__settings *s, ew__opts *opts, int id) {
+    const char **text = id == EW__SERVE_LISTEN       ? &s->listens[s->n_listens++]
+                        : id == EW__SERVE_CONNECT    ? &s->connects[s->n_connects++]
+                        : id == EW__SERVE_IMPORT     ? &s->imports[s->n_imports++]
+                        : id == EW__SERVE_QUEUE      ? &s->queues[s->n_queues++]
+                        : id == EW__SERVE_ALLOW_HOST ? &s->hosts[s->n_hosts++]
+                        : id == EW__SERVE_STORE      ? &s->store
+                        : id == EW__SERVE_WORKER_ID  ? &s->worker_id
+                        : id == EW__SERVE_PORT       ? &s->port
+                        : id == EW__SERVE_HOST       ? &s->host
+                        : id == EW__SERVE_RUNTIME_ID ? &s->options.runtime_id
+                                                     : NULL;
+    if (text) {
+        *text = opts->value;
+    }
+    return text != NULL;
+}
+
 /* -1: go on; else the exit code. */
 static int take_option(ew__settings *s, ew__opts *opts, int id) {
     int bad = 0;
-    if (id == EW__SERVE_CONFIG || take_flag(s, id)) { /* the file was read first, because all others win over it */
+    if (id == EW__SERVE_CONFIG || take_flag(s, id) ||
+        take_text(s, opts, id)) { /* the file was read first, because all others win over it */
         return -1;
     }
     switch (id) {
-    case EW__SERVE_LISTEN:
-        s->listens[s->n_listens++] = opts->value;
-        break;
-    case EW__SERVE_CONNECT:
-        s->connects[s->n_connects++] = opts->value;
-        break;
-    case EW__SERVE_IMPORT:
-        s->imports[s->n_imports++] = opts->value;
-        break;
     case EW__SERVE_TCP_SOCKET: /* RRQ appends its own to what its user wrote: the last one counts */
         s->runner = opts->value;
         s->runner_from = EW__RUNNER_OPTION;
         break;
-    case EW__SERVE_PORT:
-        s->port = opts->value;
-        break;
-    case EW__SERVE_HOST:
-        s->host = opts->value;
-        break;
     case EW__SERVE_TELEMETRY:
         bad = read_telemetry(s, opts->value);
         break;
-    case EW__SERVE_RUNTIME_ID:
-        s->options.runtime_id = opts->value;
-        break;
-    case EW__SERVE_ALLOW_HOST:
-        s->hosts[s->n_hosts++] = opts->value;
-        break;
     case EW__SERVE_THREADS:
         bad = read_threads(s, opts->value);
+        break;
+    case EW__SERVE_CONCURRENCY:
+        bad = read_concurrency(s, opts->value);
         break;
     case EW__SERVE_DRAIN:
         bad = read_drain(s, opts->value);
@@ -244,10 +263,15 @@ static int find_config(ew__settings *s, int argc, char **argv) {
         }
         if (id == EW__SERVE_CONFIG) {
             s->config = opts.value;
+        } else if (id == EW__SERVE_WORKER) {
+            s->worker = true;
+        } else if (id == EW__SERVE_STORE) {
+            s->store = opts.value;
         } else if (id == EW__OPT_END) {
             return -1;
         } else if (id < 0 || id == EW__SERVE_HELP || id == EW__SERVE_VERSION) {
             s->config = NULL; /* the next reader ends there, too */
+            s->worker = false;
             return -1;
         }
     }
@@ -381,10 +405,11 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
         .allow_remote = app->allow_remote,
         .telemetry_realtime = app->telemetry.realtime,
     };
+    s->has_jobs = app->jobs != NULL;
     size_t words = (size_t)(argc > 0 ? argc : 0) + 1;
     s->arena = arena;
     s->words = words;
-    size_t lists = 4 * words + app->n_allow_hosts;
+    size_t lists = 5 * words + app->n_allow_hosts;
     s->listens = ew__arena_alloc(arena, lists * sizeof *s->listens);
     if (!s->listens) {
         return EW_ENOMEM;
@@ -392,7 +417,8 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
     memset((void *)s->listens, 0, lists * sizeof *s->listens);
     s->connects = s->listens + words;
     s->imports = s->connects + words;
-    s->hosts = s->imports + words;
+    s->queues = s->imports + words;
+    s->hosts = s->queues + words;
     for (; s->n_hosts < app->n_allow_hosts; s->n_hosts++) {
         if (!copy_text(arena, app->allow_hosts[s->n_hosts], &s->hosts[s->n_hosts])) {
             return EW_ENOMEM;
@@ -423,6 +449,9 @@ static int read_words(ew__settings *s, int argc, char **argv) {
 
 int ew__settings_read(ew__settings *s, int argc, char **argv) {
     int code = find_config(s, argc, argv);
+    if (code < 0 && s->worker && !s->config) {
+        code = ew__settings_find_rrq(s);
+    }
     if (code < 0 && s->config) {
         code = read_config(s);
     }
@@ -432,6 +461,9 @@ int ew__settings_read(ew__settings *s, int argc, char **argv) {
     if (code < 0 && s->config && s->file.config->problems.n) {
         ew__app_config_rehearse(ew_env_default(), s->file.config, s->options.allow_remote);
         code = bad_config(s);
+    }
+    if (code < 0) {
+        code = ew__settings_check_jobs(s);
     }
     if (code >= 0) {
         return code;
@@ -526,5 +558,5 @@ int ew__settings_apply(ew__settings *s, ew_app *app) {
     if (!bad && s->config && ew__app_config_apply(&s->file, app) != EW_OK) {
         bad = bad_config(s);
     }
-    return bad;
+    return bad ? bad : ew__settings_jobs(s, app);
 }

@@ -93,7 +93,11 @@ static void close_loop_and_reopen(ew__task *task) {
     close_loop(task);
 }
 
+/* While the worker has jobs nothing closes; its end comes back here. */
 static void close_all(ew_app *app) {
+    atomic_store(&app->close_wanted, true);
+    if (!ew__app_jobs_over(app))
+        return;
     for (size_t i = 0; i < app->n_loops; i++) {
         ew__app_loop *loop = &app->loops[i];
         if (atomic_exchange(&loop->close_sent, true))
@@ -117,6 +121,20 @@ static void on_calls_idle(ew__home *home) {
 static void on_drain_over(ew__timer *timer, uint64_t now) {
     ew_app *app = ew__container_of(timer, ew_app, drain_timer);
     (void)now;
+    if (atomic_load(&app->live_calls) > 0 && ew__app_jobs_over(app)) /* the worker's own end hands its jobs back */
+        atomic_store(&app->cut, true);
+    close_all(app);
+}
+
+uint64_t ew__app_drain_ms(const ew_app *app) { return app->drain_ms ? app->drain_ms : DRAIN_MS; }
+
+void ew__app_worker_over(ew_app *app) {
+    if (!atomic_load(&app->draining)) {
+        ew_app_stop(app);
+        return;
+    }
+    if (!atomic_load(&app->close_wanted))
+        return; /* other calls have time left */
     if (atomic_load(&app->live_calls) > 0)
         atomic_store(&app->cut, true);
     close_all(app);
@@ -126,7 +144,7 @@ static void drain_loop(ew__task *task) {
     ew__app_loop *loop = ew__container_of(task, ew__app_loop, drain_task);
     ew_app *app = loop->app;
     ew__home *home = &loop->loop.home;
-    uint64_t end = home->now + EW__MS(app->drain_ms ? app->drain_ms : DRAIN_MS);
+    uint64_t end = home->now + EW__MS(ew__app_drain_ms(app));
     ew__server_drain(&loop->server);
     ew__app_connects_drain(loop);
     if (atomic_load(&app->live_calls) == 0)
@@ -149,10 +167,11 @@ static void drain_all(ew_app *app) {
 void ew_app_stop(ew_app *app) {
     pthread_mutex_lock(&app->lock);
     if (app->started && app->running > 0) {
+        ew__app_jobs_stop(app);
         if (!atomic_exchange(&app->draining, true)) {
             drain_all(app);
         } else { /* the second time */
-            if (atomic_load(&app->live_calls) > 0)
+            if (atomic_load(&app->live_calls) > 0 && ew__app_jobs_over(app))
                 atomic_store(&app->cut, true);
             close_all(app);
         }
@@ -178,7 +197,11 @@ static ew_err write_metrics(struct ew__scrape *scrape, ew__buf *out) {
     }
     ew__app_connects_measure(app, &extra);
     ew__app_telemetry_count(app, &extra.spans_exported, &extra.spans_dropped);
-    return ew__metrics_write(out, sets, app->n_loops, &extra);
+    ew_err err = ew__metrics_write(out, sets, app->n_loops, &extra);
+    if (err != EW_OK)
+        return err;
+    ew__app_jobs_measure(app, out);
+    return out->err;
 }
 
 /* ---- starting ---- */
@@ -252,6 +275,7 @@ static const ew__wire *prepare_site(const ew_app *app, const ew__app_listener *l
     const ew__wire *wire = listener->wire, *http = ew__wire_by_name(EW_STR("http"));
     const ew__wire *reflection = ew__wire_by_name(EW_STR("reflection"));
     site->telemetry = ew_str_from(app->telemetry_url ? app->telemetry_url : ""); /* runtimes that dial us are told */
+    site->jobs = app->jobs && (!wire || wire == http) ? &ew__jobs_guest : NULL;
     if (!wire) {
         site->upgrade = reflection;
         site->guest = &ew__stepflow_guest;
@@ -359,6 +383,8 @@ static ew_err start_loops(ew_app *app) {
         pthread_mutex_lock(&app->lock);
         app->running -= app->n_loops - i; /* those never ran */
         pthread_mutex_unlock(&app->lock);
+        if (i == 0)
+            ew__app_jobs_never(app);
         for (size_t k = i; k < app->n_loops; k++) {
             ew__loop_adopt_thread(&app->loops[k].loop);
             atomic_store(&app->loops[k].close_sent, true);
@@ -396,7 +422,7 @@ static bool has_stdio(const ew_app *app) {
 ew_err ew_app_start(ew_app *app) {
     if (app->started)
         return EW_EINVAL;
-    if (served_listeners(app) == 0 && app->n_connects == 0) {
+    if (served_listeners(app) == 0 && app->n_connects == 0 && !ew__app_works(app)) {
         ew_err err = ew_app_listen(app, DEFAULT_LISTENER);
         if (err != EW_OK)
             return err;
@@ -417,11 +443,14 @@ ew_err ew_app_start(ew_app *app) {
         err = ew__app_connects_start(app);
     if (err == EW_OK)
         err = ew__app_sources_start(app);
+    if (err == EW_OK)
+        err = ew__app_jobs_start(app);
     if (err != EW_OK) {
         if (!app->error[0])
             (void)snprintf(app->error, sizeof app->error, "cannot start: %s", ew_err_text(err));
         undo_start(app, made);
         ew__app_sources_stop(app);
+        ew__app_jobs_reap(app);
         return err;
     }
     return start_loops(app);
@@ -442,6 +471,7 @@ static bool reap(ew_app *app) {
     if (!clean)
         return false;
     ew__app_sources_stop(app);
+    ew__app_jobs_reap(app);
     for (size_t i = 0; i < app->n_loops; i++)
         loop_done(&app->loops[i]);
     ew__free(app->env, app->loops, sizeof *app->loops * app->n_loops);

@@ -50,6 +50,7 @@ void ew__say_json(const ew_app *app) {
     ew__buf imports;
     ew__buf_init(&imports, app->env, (size_t)1024 * 1024);
     ew__app_sources_say((ew_app *)(uintptr_t)app, &imports);
+    ew__app_jobs_say(app, &imports);
     ew__write_all(STDOUT_FILENO, ew__buf_view(&imports).ptr, imports.err ? 0 : imports.len);
     ew__buf_done(&imports);
     static const char ready[] = "{\"event\":\"ready\"}\n";

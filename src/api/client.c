@@ -31,6 +31,7 @@ static void free_client(ew_client *client) {
     ew__free(client->env, client->telemetry, client->telemetry_size);
     if (client->actions)
         ew__actions_unref(client->actions);
+    ew__arena_done(&client->own);
     ew__free(client->env, client, sizeof *client);
 }
 
@@ -78,6 +79,29 @@ static ew_err copy_telemetry(ew_client *client, const char *url) {
     if (!client->telemetry)
         return EW_ENOMEM;
     (void)snprintf(client->telemetry, client->telemetry_size, "%s%s", TELEMETRY_VAR, url);
+    return EW_OK;
+}
+
+static const char *copy_own(ew_client *client, const char *text) {
+    return ew__arena_copy(&client->own, text, strlen(text) + 1);
+}
+
+/* Where the command runs, and what its environment has beside ours. */
+static ew_err copy_surroundings(ew_client *client, const ew_client_options *options) {
+    size_t n = 0;
+    while (options->environment && options->environment[n])
+        n++;
+    if (options->folder && !(client->rules.folder = copy_own(client, options->folder)))
+        return EW_ENOMEM;
+    if (n == 0)
+        return EW_OK;
+    client->own_vars = ew__arena_alloc(&client->own, (n + 1) * sizeof *client->own_vars);
+    for (size_t i = 0; client->own_vars && i < n; i++)
+        if (!(client->own_vars[i] = copy_own(client, options->environment[i])))
+            return EW_ENOMEM;
+    if (!client->own_vars)
+        return EW_ENOMEM;
+    client->own_vars[n] = NULL;
     return EW_OK;
 }
 
@@ -148,6 +172,8 @@ static ew_err configure(ew_client *client, const char *target, const ew_client_o
         *ret_problem = problem;
     if (err == EW_OK && options && options->command && options->command[0])
         err = copy_command(client, options->command);
+    if (err == EW_OK && client->processes > 0)
+        err = copy_surroundings(client, options);
     if (err == EW_OK && options && options->telemetry)
         err = copy_telemetry(client, options->telemetry);
     if (err == EW_OK && options && options->actions)
@@ -172,7 +198,8 @@ static void init_pool(ew_client *client) {
                                 .port = target->port,
                                 .path = target->path,
                                 .argv = (const char *const *)client->command,
-                                .vars = target->kind == EW__WHERE_LISTEN ? client->vars : NULL,
+                                .vars = target->kind == EW__WHERE_LISTEN ? client->vars : client->own_vars,
+                                .rules = client->rules.folder ? &client->rules : NULL,
                                 .farewell_ms = client->telemetry ? FAREWELL_MS : 0};
     ew__pool_init(&client->pool, &client->loop, target->wire, &client->site, &client->where);
     client->pool.ud = client;
@@ -235,6 +262,7 @@ ew_err ew_client_new(const char *target, const ew_client_options *options, ew_cl
     if (!client)
         return EW_ENOMEM;
     client->env = env;
+    ew__arena_init(&client->own, env, NULL, 0);
     if (options)
         client->limits = options->limits;
     ew_limits_complete(&client->limits);
@@ -280,6 +308,16 @@ ew_client *ew_client_free(ew_client *client) {
     }
     discard(client);
     return NULL;
+}
+
+static void warm_task(ew__task *task) {
+    ew_client *client = ew__container_of(task, ew_client, warm_task);
+    ew__pool_warm(&client->pool);
+}
+
+void ew__client_warm(ew_client *client) {
+    client->warm_task.fn = warm_task;
+    client->loop.home.ops->post(&client->loop.home, &client->warm_task);
 }
 
 int ew_client_port(const ew_client *client) {

@@ -19,8 +19,12 @@ struct ew_client {
     bool announces;     /* there is a command that says itself where it listens */
     char *telemetry;    /* "GENKIT_TELEMETRY_SERVER=URL", or NULL */
     size_t telemetry_size;
-    char server_var[192];     /* "GENKIT_REFLECTION_V2_SERVER=ws://127.0.0.1:3200" */
-    const char *vars[5];      /* what the command's environment has beside what it inherits */
+    char server_var[192];  /* "GENKIT_REFLECTION_V2_SERVER=ws://127.0.0.1:3200" */
+    const char *vars[5];   /* what the command's environment has beside what it inherits */
+    ew__child_rules rules; /* where the command runs */
+    ew__arena own;         /* of its variables and its folder, where the program has said so */
+    const char **own_vars; /* NULL: none */
+    ew__task warm_task;
     const char *own_hosts[2]; /* the names by which we may be asked for */
     ew__actions *actions;     /* what the peer may call; a reference, or NULL */
     ew__client_blobs blobs;
@@ -42,6 +46,9 @@ struct ew_client {
  */
 ew_err ew__client_check(const char *target, const ew_client_options *options, ew__target *ret,
                         const char **ret_problem);
+
+/* Its processes, if it has some, are started before anybody calls. Once; any thread, before it is freed. */
+void ew__client_warm(ew_client *client);
 
 struct ew__request_piece;
 

@@ -245,6 +245,8 @@ static ew_err start_target(ew__import_target *target) {
     ew_client_options options = import->client;
     options.env = app->env;
     options.limits = app->limits;
+    if (import->runner)
+        options.limits.runner_calls = import->client.limits.runner_calls;
     options.allow_remote = app->allow_remote;
     if (!target->loops) /* a second try has them */
         target->loops = ew__zalloc(app->env, app->n_loops * sizeof *target->loops);
@@ -279,7 +281,9 @@ static ew_err start(ew__source *source) {
             note_asked(import, &import->targets[i]); /* nobody knows when one will dial us */
     }
     pthread_mutex_unlock(&source->app->sources.lock);
-    for (uint32_t i = 0; i < import->n_targets && err == EW_OK; i++)
+    for (uint32_t i = 0; i < import->n_targets && import->runner; i++)
+        ew__client_warm(import->targets[i].client);
+    for (uint32_t i = 0; i < import->n_targets && err == EW_OK && !import->runner; i++)
         err = ask(&import->targets[i]);
     if (err != EW_OK)
         stop(source);
@@ -514,6 +518,30 @@ ew_err ew__source_new_import(ew_app *app, const char *targets, const ew_import_o
     }
     *ret = &import->source;
     return EW_OK;
+}
+
+ew_err ew__source_new_runner(ew_app *app, const ew_worker_runner *runner, ew__source **ret) {
+    ew_import_options options = {.command = runner->command, .processes = runner->command ? runner->processes : 0};
+    ew_err err = ew__source_new_import(app, runner->target, &options, ret);
+    if (err != EW_OK)
+        return err;
+    ew__import *import = ew__container_of(*ret, ew__import, source);
+    import->runner = true;
+    import->source.asked = true;
+    import->client.limits.runner_calls = runner->max_in_flight ? runner->max_in_flight : 1;
+    if (runner->env)
+        err = copy_list(import, runner->env, &import->client.environment);
+    if (err == EW_OK && runner->cwd && !(import->client.folder = copy_text(import, ew_str_from(runner->cwd))))
+        err = EW_ENOMEM;
+    if (err == EW_OK && (import->n_targets != 1 || import->n_names))
+        err = fail(app, EW_EINVAL, "a runner is one target, and takes all names");
+    if (err != EW_OK)
+        ew__source_free(*ret);
+    return err;
+}
+
+ew__far *ew__source_runner(ew__source *source) {
+    return &ew__container_of(source, ew__import, source)->targets[0].there.far;
 }
 
 /*

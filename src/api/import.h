@@ -60,6 +60,7 @@ struct ew__import {
     ew_str label; /* what clashing keys are told apart by */
     uint64_t refresh_ms;
     ew_client_options client; /* its pointers are ours */
+    bool runner;              /* it takes any name, so nobody asks for a list; and it is started at once */
     ew_str descriptor;        /* the members after "actionType" of the one name's, or empty */
 };
 

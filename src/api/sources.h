@@ -12,6 +12,7 @@
 
 #include "call/action.h"
 #include <everywire/gateway.h>
+#include <everywire/jobs.h>
 
 struct ew__app_loop;
 
@@ -59,6 +60,12 @@ void ew__sources_done(ew_app *app); /* frees all; they have been stopped, or wer
 ew_err ew__source_new_import(ew_app *app, const char *targets, const ew_import_options *options, ew__source **ret);
 ew_err ew__source_new_exec(ew_app *app, const char *key, const ew_exec_options *options,
                            const ew_action_options *action, ew__source **ret);
+/*
+ * An RRQ runner of a worker (or another target), which takes any name: it offers no actions, and is kept by its owner,
+ * who starts and stops it by its ops. ew__source_runner: where calls to it go; borrowed.
+ */
+ew_err ew__source_new_runner(ew_app *app, const ew_worker_runner *runner, ew__source **ret);
+struct ew__far *ew__source_runner(ew__source *source);
 void ew__source_free(ew__source *source); /* one that was never added */
 
 /* Before the start. */

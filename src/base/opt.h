@@ -93,6 +93,12 @@ enum {
     EW__SERVE_CONNECT,
     EW__SERVE_IMPORT,
     EW__SERVE_CONFIG,
+    EW__SERVE_STORE,
+    EW__SERVE_WORKER,
+    EW__SERVE_QUEUE,
+    EW__SERVE_CONCURRENCY,
+    EW__SERVE_BURST,
+    EW__SERVE_WORKER_ID,
     EW__SERVE_TCP_SOCKET,
     EW__SERVE_PORT,
     EW__SERVE_HOST,
@@ -132,6 +138,19 @@ enum {
          "TARGET#NAME[:AS],...: only these; reflection://HOST:PORT: those of runtimes\n"                               \
          "that dial us there; may be repeated",                                                                        \
          EW__SERVE_IMPORT},                                                                                            \
+        {"store", 0, "STORE",                                                                                          \
+         "keep durable jobs there, sqlite:PATH or redis://HOST:PORT/DB, and serve them\n"                              \
+         "as /jobs over HTTP",                                                                                         \
+         EW__SERVE_STORE},                                                                                             \
+        {"worker", 0, NULL,                                                                                            \
+         "run jobs of that store, too (without --store: of the usual one); a worker\n"                                 \
+         "opens no port unless --listen or the file asks",                                                             \
+         EW__SERVE_WORKER},                                                                                            \
+        {"queue", 0, "QUEUE", "... jobs of this queue; may be repeated; default", EW__SERVE_QUEUE},                    \
+        {"concurrency", 0, "N", "... so many at a time; 10, with runners what these can take", EW__SERVE_CONCURRENCY}, \
+        {"burst", 0, NULL, "... and end when none is due", EW__SERVE_BURST},                                           \
+        {"worker-id", 0, "ID", "... known to the store as ID; without it: made of the process id",                     \
+         EW__SERVE_WORKER_ID},                                                                                         \
         {"tcp-socket", 0, "HOST:PORT",                                                                                 \
          "be an RRQ runner there, as RRQ tells the programs that it starts: the last\n"                                \
          "one counts; the program ends with the one that started it",                                                  \
@@ -165,6 +184,8 @@ enum {
     "  GENKIT_TELEMETRY_SERVER           as --telemetry\n"                                                             \
     "  GENKIT_ENABLE_REALTIME_TELEMETRY  true: send spans when calls begin, too\n"                                     \
     "  GENKIT_RUNTIME_ID                 as --runtime-id\n"                                                            \
-    "  RRQ_RUNNER_TCP_SOCKET             as --tcp-socket, if that is not given\n"
+    "  RRQ_RUNNER_TCP_SOCKET             as --tcp-socket, if that is not given\n"                                      \
+    "  EVERYWIRE_STORE                   where the jobs of a worker are, if --store is not given\n"                    \
+    "  RRQ_CONFIG, RRQ_REDIS_DSN         RRQ's own, for a worker without --store and --config\n"
 
 #endif

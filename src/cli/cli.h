@@ -52,6 +52,31 @@ int ew__cmd_list(int argc, char **argv);
 void ew__cmd_list_help(FILE *out);
 int ew__cmd_serve(int argc, char **argv);
 void ew__cmd_serve_help(FILE *out);
+int ew__cmd_worker(int argc, char **argv);
+void ew__cmd_worker_help(FILE *out);
+int ew__cmd_job(int argc, char **argv);
+void ew__cmd_job_help(FILE *out);
+int ew__cmd_queue(int argc, char **argv);
+void ew__cmd_queue_help(FILE *out);
+int ew__cmd_dlq(int argc, char **argv);
+void ew__cmd_dlq_help(FILE *out);
+int ew__cmd_health(int argc, char **argv);
+void ew__cmd_health_help(FILE *out);
+
+/* ---- cmd_serve.c: what serve and worker share ---- */
+
+enum { EW__CLI_DEMO = EW__SERVE_OWN, EW__CLI_ID };
+#define EW__DEMO_HELP "offer the demo actions: greet, echo, count, sleep, fail, stream, sum,\ncontext, big, sha256"
+
+typedef struct ew__serving {
+    const char *verb;
+    const ew__opt *options; /* with EW__CLI_DEMO, and EW__CLI_ID of a worker */
+    void (*help)(FILE *out);
+    bool worker;
+} ew__serving;
+
+/* The words of such a verb, for ew_app_main. The exit code. */
+int ew__cli_serve(const ew__serving *serving, int argc, char **argv);
 
 /* Registers the demo actions. EW_OK, or what ew_app_action answered. */
 ew_err ew__demo_register(ew_app *app);
@@ -113,12 +138,15 @@ extern const ew__opt ew__listing_table[];
 /* Asks the peer. 0, or an exit code after a message. */
 int ew__listing_fetch(ew__listing *listing);
 
-/* ---- signals.c: SIGINT and SIGTERM cancel a request ---- */
+/* ---- signals.c: SIGINT and SIGTERM end what is waited for ---- */
 
 typedef struct ew__interrupt ew__interrupt;
 void ew__interrupt_block(void); /* before any thread is made */
-/* Starts to watch. NULL when there is no thread for it: then a signal ends the program as it would without us. */
-ew__interrupt *ew__interrupt_start(ew_request *request);
+/*
+ * Starts to watch: stop is called once, on a thread of its own. NULL when there is no thread for it: then a signal ends
+ * the program as it would without us.
+ */
+ew__interrupt *ew__interrupt_start(void (*stop)(void *ud), void *ud);
 /* Ends the watch; the number of the signal that came, or 0. NULL is fine. */
 int ew__interrupt_end(ew__interrupt *interrupt);
 

@@ -305,6 +305,8 @@ static int finish(job *j, const ew_end *end, int signal_number) {
     return ew__cli_ending("call", j->words[0], end);
 }
 
+static void stop(void *ud) { ew_request_cancel(ud); }
+
 static int run(job *j, ew_client *client) {
     ew_request *request = NULL;
     ew_request_options opts = {
@@ -325,7 +327,7 @@ static int run(job *j, ew_client *client) {
         return refused(j, client, &opts, err);
     }
     ew__text_free(&j->input); /* the request has its own copy */
-    ew__interrupt *interrupt = ew__interrupt_start(request);
+    ew__interrupt *interrupt = ew__interrupt_start(stop, request);
     ew__cli_await(j->words[0], client, request);
     int bad = j->input_stream ? send_input(j, request) : 0;
     ew_end end;

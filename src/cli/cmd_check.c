@@ -23,13 +23,15 @@ void ew__cmd_check_help(FILE *out) {
                        "       everywire check --reference\n\n"
                        "Tells every problem of a configuration file, as everywire serve --config takes it: one line\n"
                        "FILE:LINE:COLUMN: MESSAGE for each (without line and column where it is the file's as a\n"
-                       "whole). Nothing is opened, started or loaded but the file.\n"
+                       "whole). A file named *.toml is RRQ's own, rrq.toml, for everywire worker. Nothing is opened,\n"
+                       "started or loaded but the file.\n"
                        "\nOptions:\n");
     ew__opts_help(out, options);
     (void)fprintf(out, "\nExit codes: 0 no problem, 1 problems, 2 bad usage.\n"
                        "\nExamples:\n"
                        "  everywire check everywire.yaml\n"
                        "  everywire check everywire.yaml --json | jq .message\n"
+                       "  everywire check rrq.toml\n"
                        "  everywire check --reference >config.md\n");
 }
 
@@ -62,7 +64,8 @@ static int read_words(check *c, int argc, char **argv) {
         c->reference = c->reference || id == OPT_REFERENCE;
     }
     if (c->reference == (c->file != NULL)) {
-        return ew__cli_usage("check", c->file ? "--reference takes no FILE" : "which FILE?");
+        return ew__cli_usage("check",
+                             c->file ? "--reference takes no FILE" : "which FILE? (everywire health tells of workers)");
     }
     return -1;
 }

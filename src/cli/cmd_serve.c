@@ -1,6 +1,6 @@
 /*
  * cli/cmd_serve.c: everywire serve: an app with the demo actions on request, run by ew_app_main. Only what ew_app_main
- * does not know is done here: --demo, and a help that shows it.
+ * does not know is done here: --demo, and a help that shows it. A worker is the same with --worker.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,11 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_DEMO = EW__SERVE_OWN };
-
 static const ew__opt options[] = {
-    {"demo", 0, NULL, "offer the demo actions: greet, echo, count, sleep, fail, stream, sum,\ncontext, big, sha256",
-     OPT_DEMO},
+    {"demo", 0, NULL, EW__DEMO_HELP, EW__CLI_DEMO},
     EW__SERVE_OPTIONS,
     {NULL, 0, NULL, NULL, 0},
 };
@@ -37,14 +34,24 @@ void ew__cmd_serve_help(FILE *out) {
                        "  everywire serve --demo --tcp-socket 127.0.0.1:9000\n"
                        "  everywire serve --demo --port 8080\n"
                        "  everywire serve --demo --stdio\n"
+                       "  everywire serve --demo --store sqlite:jobs.db --worker --listen 127.0.0.1:3400\n"
                        "  everywire serve --import rrq://127.0.0.1:9000 --import py=http://127.0.0.1:8080\n"
                        "  everywire serve --import 'rrq://127.0.0.1:9000#send_email,resize'\n");
 }
 
-/* Copies the words that are for ew_app_main. -1: go on; else the exit code. */
-static int sort_words(int argc, char **argv, char **rest, int *n_rest, bool *demo, bool *others) {
+/* What the words say to us, and those that are for ew_app_main. */
+typedef struct sorted {
+    char **rest;
+    int n_rest;
+    bool demo;
+    bool others; /* there may be actions of others */
+} sorted;
+
+/* -1: go on; else the exit code. */
+static int sort_words(const ew__serving *serving, int argc, char **argv, sorted *to) {
+    static char worker_id[] = "--worker-id";
     ew__opts opts;
-    ew__opts_init(&opts, options, argc, argv, 0);
+    ew__opts_init(&opts, serving->options, argc, argv, 0);
     for (;;) {
         int first = opts.at;
         int id = ew__opts_next(&opts);
@@ -52,55 +59,71 @@ static int sort_words(int argc, char **argv, char **rest, int *n_rest, bool *dem
             return -1;
         }
         if (id == EW__OPT_BAD) {
-            return ew__cli_usage("serve", opts.problem);
+            return ew__cli_usage(serving->verb, opts.problem);
         }
         if (id == EW__SERVE_HELP && (opts.at >= argc || strcmp(argv[opts.at], "limits") != 0)) {
-            ew__cmd_serve_help(stdout);
+            serving->help(stdout);
             return EW__EXIT_OK;
         }
-        if (id == OPT_DEMO) {
-            *demo = true;
+        if (id == EW__CLI_DEMO) {
+            to->demo = true;
             continue;
         }
-        *others = *others || id == EW__SERVE_IMPORT || id == EW__SERVE_CONFIG;
+        if (id == EW__CLI_ID) {
+            union {
+                const char *in;
+                char *out;
+            } value = {opts.value}; /* a word of argv */
+            to->rest[to->n_rest++] = worker_id;
+            to->rest[to->n_rest++] = value.out;
+            continue;
+        }
+        to->others = to->others || id == EW__SERVE_IMPORT || id == EW__SERVE_CONFIG;
         for (int i = first; i < opts.at; i++) {
-            rest[(*n_rest)++] = argv[i];
+            to->rest[to->n_rest++] = argv[i];
         }
     }
 }
 
-static int serve(int argc, char **argv, bool demo, bool others) {
+static int serve(const ew__serving *serving, const sorted *words) {
     ew_app *app = ew_app_new("everywire");
     ew_err err = app ? EW_OK : EW_ENOMEM;
-    if (err == EW_OK && demo) {
+    if (err == EW_OK && words->demo) {
         err = ew__demo_register(app);
     }
     if (err != EW_OK) {
-        (void)fprintf(stderr, "everywire serve: %s\n",
+        (void)fprintf(stderr, "everywire %s: %s\n", serving->verb,
                       app && *ew_app_error(app) ? ew_app_error(app) : ew_err_text(err));
         (void)ew_app_free(app);
         return EW__EXIT_FAILED;
     }
-    if (!demo && !others) {
+    if (!words->demo && !words->others && !serving->worker) {
         ew__cli_hint("there are no actions to serve; --import offers those of others, --demo some to try");
     }
-    return ew_app_main(app, argc, argv);
+    return ew_app_main(app, words->n_rest, words->rest);
+}
+
+int ew__cli_serve(const ew__serving *serving, int argc, char **argv) {
+    static char worker[] = "--worker";
+    char name[64];
+    size_t size = ((size_t)argc * 2 + 4) * sizeof(char *); /* one word may become two */
+    sorted words = {.rest = ew__cli_alloc(size)};
+    if (!words.rest) {
+        return EW__EXIT_FAILED;
+    }
+    (void)snprintf(name, sizeof name, "everywire %s", serving->verb);
+    words.rest[words.n_rest++] = name;
+    if (serving->worker) {
+        words.rest[words.n_rest++] = worker;
+    }
+    int code = sort_words(serving, argc, argv, &words);
+    if (code < 0) {
+        code = serve(serving, &words);
+    }
+    ew__cli_free(words.rest, size);
+    return code;
 }
 
 int ew__cmd_serve(int argc, char **argv) {
-    char name[] = "everywire serve";
-    size_t size = ((size_t)argc + 2) * sizeof(char *);
-    char **rest = ew__cli_alloc(size);
-    int n_rest = 1;
-    bool demo = false, others = false; /* actions of the demo, and of others */
-    if (!rest) {
-        return EW__EXIT_FAILED;
-    }
-    rest[0] = name;
-    int code = sort_words(argc, argv, rest, &n_rest, &demo, &others);
-    if (code < 0) {
-        code = serve(n_rest, rest, demo, others);
-    }
-    ew__cli_free(rest, size);
-    return code;
+    return ew__cli_serve(&(ew__serving){"serve", options, ew__cmd_serve_help, false}, argc, argv);
 }

@@ -13,6 +13,11 @@ static const ew__verb verbs[] = {
     {"call", "call an action and print its result", ew__cmd_call, ew__cmd_call_help},
     {"list", "show the actions of a peer", ew__cmd_list, ew__cmd_list_help},
     {"describe", "show one action of a peer", ew__cmd_describe, ew__cmd_describe_help},
+    {"worker", "run durable jobs", ew__cmd_worker, ew__cmd_worker_help},
+    {"job", "enqueue a job, show, wait for, cancel, replay jobs", ew__cmd_job, ew__cmd_job_help},
+    {"queue", "show queues of jobs, pause and resume them", ew__cmd_queue, ew__cmd_queue_help},
+    {"dlq", "show jobs that have failed for good, and requeue them", ew__cmd_dlq, ew__cmd_dlq_help},
+    {"health", "tell whether a worker is alive", ew__cmd_health, ew__cmd_health_help},
     {"check", "tell what is wrong with a configuration file", ew__cmd_check, ew__cmd_check_help},
 };
 #define N_VERBS (sizeof verbs / sizeof *verbs)
@@ -36,6 +41,7 @@ static void help(FILE *out) {
              "  everywire serve --demo\n"
              "  everywire list http://127.0.0.1:3400\n"
              "  everywire call http://127.0.0.1:3400 greet '{\"name\":\"Ada\"}' --stream\n"
+             "  everywire job enqueue greet '{\"name\":\"Ada\"}' && everywire worker --demo --burst\n"
              "\nExit codes: 0 done, 1 the action failed, 2 bad usage, 3 peer not reached or lost, 4 peer broke the\n"
              "protocol, 5 our deadline passed, 130 interrupted.\n");
 }

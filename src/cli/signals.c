@@ -1,5 +1,5 @@
 /*
- * cli/signals.c: an interrupted call: the first SIGINT or SIGTERM asks for its end and gives it a moment, the second
+ * cli/signals.c: an interrupted call, or wait for a job: the first SIGINT or SIGTERM asks for its end and gives it a moment, the second
  * one does not wait. A thread waits for the signals, so that nothing has to be safe inside a signal handler.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -17,7 +17,8 @@
 #define GRACE_SECONDS 3
 
 struct ew__interrupt {
-    ew_request *request;
+    void (*stop)(void *ud);
+    void *ud;
     pthread_t thread;
     atomic_int number; /* the signal that came, or 0 */
     atomic_bool over;
@@ -40,7 +41,7 @@ static void *watch(void *arg) {
         return NULL;
     }
     atomic_store(&in->number, number);
-    ew_request_cancel(in->request);
+    in->stop(in->ud);
     struct timespec grace = {.tv_sec = GRACE_SECONDS};
     (void)sigtimedwait(&set, NULL, &grace);
     if (!atomic_load(&in->over)) {
@@ -68,10 +69,11 @@ static void unblock(void) {
     (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-ew__interrupt *ew__interrupt_start(ew_request *request) {
+ew__interrupt *ew__interrupt_start(void (*stop)(void *ud), void *ud) {
     ew__interrupt *in = ew__cli_alloc(sizeof *in);
     if (in) {
-        in->request = request;
+        in->stop = stop;
+        in->ud = ud;
         if (pthread_create(&in->thread, NULL, watch, in) == 0) {
             return in;
         }

@@ -505,6 +505,11 @@ static const ew__field file_fields[] = {
      FILE_AT(plugins),
      .group = &plugin_group,
      .help = "shared objects with actions"},
+    {.name = "jobs",
+     .type = EW__FIELD_GROUP,
+     FILE_AT(jobs),
+     .group = &ew__config_jobs_group,
+     .help = "calls that are kept until they have been made"},
     END,
 };
 
@@ -526,33 +531,54 @@ bool ew__config_runs_code(const ew__config *config) {
     for (size_t i = 0; i < config->actions.n && !runs; i++) {
         runs = actions[i].exec.node || actions[i].remote.options.command;
     }
+    const ew__config_runner *runners = config->jobs.runners.items;
+    for (size_t i = 0; i < config->jobs.runners.n && !runs; i++) {
+        runs = runners[i].runner.command != NULL;
+    }
     return runs;
 }
 
-ew_err ew__config_parse(const ew_env *env, ew_str yaml, const char *folder, ew__variable_fn variable, void *ud,
-                        ew__config **ret_config) {
+ew__config *ew__config_new(const ew_env *env, const char *folder) {
     ew__config *config = ew__zalloc(env, sizeof *config);
-    ew__node *root = NULL;
-    *ret_config = NULL;
     if (!config) {
-        return EW_ENOMEM;
+        return NULL;
     }
     ew__arena_init(&config->arena, env, NULL, 0);
     ew__problems_init(&config->problems, &config->arena);
+    ew__problems_init(&config->notes, &config->arena);
     config->folder = ew__arena_copy(&config->arena, folder, strlen(folder) + 1);
-    ew_err err =
-        !config->folder ? EW_ENOMEM : ew__tree_read(&config->arena, yaml, variable, ud, &config->problems, &root);
-    if (err == EW_OK && root && !ew__node_is_null(root)) {
-        ew__reading reading = {&config->arena, &config->problems, config->folder};
-        ew__group_read(&reading, &ew__config_group, root, config);
+    if (!config->folder) {
+        ew__config_free(config);
+        return NULL;
     }
-    if (err == EW_ENOMEM || config->problems.no_memory) {
+    return config;
+}
+
+ew_err ew__config_finish(ew__config *config, ew_err err, ew__config **ret_config) {
+    *ret_config = NULL;
+    if (err == EW_ENOMEM || config->problems.no_memory || config->notes.no_memory) {
         ew__config_free(config);
         return EW_ENOMEM;
     }
     ew__problems_sort(&config->problems);
     *ret_config = config;
     return EW_OK;
+}
+
+ew_err ew__config_parse(const ew_env *env, ew_str yaml, const char *folder, ew__variable_fn variable, void *ud,
+                        ew__config **ret_config) {
+    ew__config *config = ew__config_new(env, folder);
+    ew__node *root = NULL;
+    *ret_config = NULL;
+    if (!config) {
+        return EW_ENOMEM;
+    }
+    ew_err err = ew__tree_read(&config->arena, yaml, variable, ud, &config->problems, &root);
+    if (err == EW_OK && root && !ew__node_is_null(root)) {
+        ew__reading reading = {&config->arena, &config->problems, config->folder};
+        ew__group_read(&reading, &ew__config_group, root, config);
+    }
+    return ew__config_finish(config, err, ret_config);
 }
 
 void ew__config_free(ew__config *config) {

@@ -7,6 +7,7 @@
 
 #include "config/fields.h"
 #include <everywire/gateway.h>
+#include <everywire/jobs.h>
 
 /* An import; also the remote side of an action. */
 typedef struct ew__config_import {
@@ -56,6 +57,60 @@ typedef struct ew__config_limits {
     ew_limits values;
 } ew__config_limits;
 
+/* ---- jobs ---- */
+
+typedef struct ew__config_worker {
+    const ew__node *node;
+    bool on;
+    unsigned concurrency;
+    uint64_t lease_ms;
+    bool burst;
+    const char *id;
+} ew__config_worker;
+
+typedef struct ew__config_queue {
+    const ew__node *node;
+    ew_worker_queue queue;
+    bool by_name; /* of rrq.toml: it says where jobs of this queue go, but a worker takes them only if it is told to */
+} ew__config_queue;
+
+typedef struct ew__config_runner {
+    const ew__node *node;
+    ew_worker_runner runner;
+    unsigned port; /* instead of a target */
+} ew__config_runner;
+
+typedef struct ew__config_schedule {
+    const ew__node *node;
+    ew_worker_cron cron;
+} ew__config_schedule;
+
+typedef struct ew__config_job_defaults {
+    const ew__node *node;
+    ew_jobs_options options;
+} ew__config_job_defaults;
+
+typedef struct ew__config_retry {
+    const ew__node *node;
+    uint64_t base_ms, max_ms;
+    bool jitter, timeouts; /* jitter: true also if the file does not say so */
+} ew__config_retry;
+
+typedef struct ew__config_jobs {
+    const ew__node *node; /* NULL: the file says nothing of jobs */
+    const char *store;
+    ew__config_worker worker;
+    ew__items queues;  /* ew__config_queue */
+    ew__items runners; /* ew__config_runner; only one that has a target can be used */
+    const char *default_runner;
+    ew__items schedules; /* ew__config_schedule */
+    ew__config_job_defaults defaults;
+    ew__config_retry retry;
+    unsigned poison_after;
+    const char *dlq;
+    const char *correlation_mappings; /* JSON */
+} ew__config_jobs;
+
 /* A number that is not in the file is 0, a text NULL. */
 typedef struct ew__config {
     const ew__node *node; /* NULL: the file could not be read */
@@ -71,12 +126,16 @@ typedef struct ew__config {
     ew__items imports; /* ew__config_import */
     ew__items actions; /* ew__config_action */
     ew__items plugins; /* ew__config_plugin */
-    ew__arena arena;   /* all of it, but this struct */
+    ew__config_jobs jobs;
+    ew__arena arena; /* all of it, but this struct */
     const char *folder;
     ew__problems problems;
+    bool rrq;           /* it is an rrq.toml: its keys are not those of ew__config_group */
+    ew__problems notes; /* what people should know, but is no problem */
 } ew__config;
 
 extern const ew__group ew__config_group;
+extern const ew__group ew__config_jobs_group; /* config_jobs.c */
 
 /*
  * Reads the text of a file whose relative paths count from `folder`. *ret_config is the caller's, with its problems, in
@@ -84,8 +143,13 @@ extern const ew__group ew__config_group;
  */
 ew_err ew__config_parse(const ew_env *env, ew_str yaml, const char *folder, ew__variable_fn variable, void *ud,
                         ew__config **ret_config);
+/* A new one without anything in it, for those who fill it. NULL when there is no memory. */
+ew__config *ew__config_new(const ew_env *env, const char *folder);
+/* The last step of filling it: *ret_config, with its problems in order. EW_OK, or EW_ENOMEM: it is freed. */
+ew_err ew__config_finish(ew__config *config, ew_err err, ew__config **ret_config);
+
 /*
- * Reads a file, with the variables of the environment. One that starts programs or loads plug-ins must be its owner's
+ * Reads a file, with the variables of the environment; one whose name ends with .toml is RRQ's (rrq.h). One that starts programs or loads plug-ins must be its owner's
  * alone: that is a problem, too. EW_OK; EW_EIO: it could not be read, a problem says why; EW_ENOMEM (there is none).
  */
 ew_err ew__config_load(const ew_env *env, const char *path, ew__config **ret_config);

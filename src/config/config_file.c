@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/util.h"
-#include "config/config.h"
+#include "config/rrq.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -87,6 +87,21 @@ static int read_file(const char *path, ew__buf *bytes, char folder[PATH_MAX], st
     return bad;
 }
 
+static bool is_toml(const char *path) {
+    size_t n = strlen(path);
+    return n > 5 && strcmp(path + n - 5, ".toml") == 0;
+}
+
+static ew_err parse_rrq(const ew_env *env, ew_str bytes, const char *folder, ew__config **ret_config) {
+    ew__rrq_variables variables;
+    ew_err err = ew__rrq_variables_init(&variables, env);
+    if (err == EW_OK) {
+        err = ew__rrq_parse(env, bytes, folder, ew__rrq_variable, &variables, ret_config);
+    }
+    ew__rrq_variables_done(&variables);
+    return err;
+}
+
 /* Without its bytes a file has one problem. */
 static ew_err unreadable(const ew_env *env, int number, ew__config **ret_config) {
     char text[128];
@@ -111,7 +126,9 @@ ew_err ew__config_load(const ew_env *env, const char *path, ew__config **ret_con
     ew__buf_init(&bytes, env, EW__CONFIG_BYTES + 1);
     int bad = read_file(path, &bytes, folder, &file);
     ew_err err = bad == ENOMEM ? EW_ENOMEM : bad ? EW_EIO : EW_OK;
-    if (err == EW_OK) {
+    if (err == EW_OK && is_toml(path)) {
+        err = parse_rrq(env, ew__buf_view(&bytes), folder, ret_config);
+    } else if (err == EW_OK) {
         err = ew__config_parse(env, ew__buf_view(&bytes), folder, variable, NULL, ret_config);
     } else if (err == EW_EIO) {
         err = unreadable(env, bad, ret_config);

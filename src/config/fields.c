@@ -86,7 +86,7 @@ static void read_members(ew__reading *reading, const ew__group *group, const ew_
         const ew__field *field = find_field(group, member->key->text);
         if (field) {
             read_field(reading, field, member, item);
-        } else if (reading->problems->n < EW__PROBLEMS_MAX) {
+        } else if (!group->open && reading->problems->n < EW__PROBLEMS_MAX) {
             unknown_key(reading, group, member->key);
         }
     }

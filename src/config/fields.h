@@ -67,6 +67,7 @@ struct ew__group {
     size_t size;
     const ew__field *fields;
     const char *alone; /* a value that is no map is this key's; NULL: it must be a map */
+    bool open;         /* keys that it does not know are fine */
     void (*check)(ew__reading *reading, const ew__node *node, void *item); /* what the table cannot say; may be NULL */
 };
 

@@ -64,13 +64,15 @@ void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const e
  */
 ew_err ew__pool_listen(ew__pool *pool, ew__address *address, const ew__wire *door);
 /*
- * The pool's peers are n processes of ours (1 or more): its where names the program (argv), and host and port where the
- * first of them is to listen, the next one port higher; port 0: on free ports. They are told so by `option`
- * HOST:PORT behind their arguments and by the environment's `variable` (both constant). All are started with the
- * first call, again when they have ended and a call comes, and end with the pool. After ew__pool_init. EW_OK;
+ * The pool's peers are n processes of ours (1 or more): its where names the program (argv, vars, rules), and host and
+ * port where the first of them is to listen, the next one port higher; port 0: on free ports. They are told so by
+ * `option` HOST:PORT behind their arguments and by the environment's `variable` (both constant). All are started with
+ * the first call, again when they have ended and a call comes, and end with the pool. After ew__pool_init. EW_OK;
  * EW_EINVAL: no numeric host (or localhost), or not so many ports; EW_ENOMEM. ew__pool_close must follow in any case.
  */
 ew_err ew__pool_manage(ew__pool *pool, unsigned n, const char *option, const char *variable);
+/* Such a pool starts its processes before anybody calls. Loop thread. */
+void ew__pool_warm(ew__pool *pool);
 /*
  * The pool's peer is a process of ours: its where names the program (argv), and the host where it listens; the port it
  * says itself, by a line of its standard output that is a JSON object with a member "port". It inherits our

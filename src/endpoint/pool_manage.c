@@ -96,6 +96,11 @@ static void done(ew__pool *pool) {
     ew__free(pool->loop->home.env, self, size_of(self->n));
 }
 
+void ew__pool_warm(ew__pool *pool) {
+    for (unsigned i = 0; pool->manage && !pool->closing && i < pool->manage->n; i++)
+        ew__runner_want(&pool->manage->runners[i]);
+}
+
 static const ew__pool_kind kind = {.serve = serve, .close = close_all, .is_closed = is_closed, .done = done};
 
 ew_err ew__pool_manage(ew__pool *pool, unsigned n, const char *option, const char *variable) {

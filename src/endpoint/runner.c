@@ -259,7 +259,8 @@ static void start(ew__runner *runner) {
     runner->where.port = runner->address.port;
     runner->site.authority = ew_str_from(runner->address.text);
     (void)snprintf(runner->var, sizeof runner->var, "%.60s=%s", runner->pool->told_variable, runner->address.text);
-    ew__where program = {.argv = runner->argv, .vars = runner->vars, .grace_ms = GRACE_MS};
+    ew__where program = {
+        .argv = runner->argv, .vars = runner->vars, .grace_ms = GRACE_MS, .rules = runner->pool->where.rules};
     ew__companion_init(&runner->companion, runner->pool->loop, &program);
     runner->companion.started = on_companion_started;
     runner->companion.ended = on_companion_ended;
@@ -311,12 +312,14 @@ static void on_time(ew__timer *timer, uint64_t now) {
 
 /* ---- life ---- */
 
-/* The program, its arguments, and where it is to listen. */
-static ew_err make_command(ew__runner *runner, const char *const *argv) {
-    size_t n = 0;
+/* The program, its arguments, its variables, and where it is to listen. */
+static ew_err make_command(ew__runner *runner, const char *const *argv, const char *const *vars) {
+    size_t n = 0, n_vars = 0;
     while (argv[n])
         n++;
-    runner->argv_size = (n + 3) * sizeof *runner->argv;
+    while (vars && vars[n_vars])
+        n_vars++;
+    runner->argv_size = (n + 3 + n_vars + 2) * sizeof *runner->argv;
     runner->argv = ew__alloc(home_of(runner)->env, runner->argv_size);
     if (!runner->argv)
         return EW_ENOMEM;
@@ -324,7 +327,11 @@ static ew_err make_command(ew__runner *runner, const char *const *argv) {
     runner->argv[n] = runner->pool->told_option;
     runner->argv[n + 1] = runner->address.text;
     runner->argv[n + 2] = NULL;
-    runner->vars[0] = runner->var;
+    runner->vars = runner->argv + n + 3;
+    if (n_vars)
+        memcpy((void *)runner->vars, vars, n_vars * sizeof *vars);
+    runner->vars[n_vars] = runner->var;
+    runner->vars[n_vars + 1] = NULL;
     return EW_OK;
 }
 
@@ -347,7 +354,7 @@ ew_err ew__runner_init(ew__runner *runner, ew__pool *pool, uint16_t port) {
     set_host(runner);
     runner->where = (ew__where){.kind = EW__WHERE_TCP, .host = runner->host, .port = port};
     runner->site = pool->site;
-    ew_err err = make_command(runner, pool->where.argv);
+    ew_err err = make_command(runner, pool->where.argv, pool->where.vars);
     if (err == EW_OK)
         err = ew__timer_set(&home_of(runner)->timers, &runner->timer, home_of(runner)->now + EW__MS(FAR_MS), on_time);
     return err;

@@ -30,9 +30,9 @@ struct ew__runner {
     ew__where where;     /* the same, for a dial */
     ew__site site;       /* the pool's, with its own authority */
     char host[64];
-    char var[192]; /* "VARIABLE=127.0.0.1:9000" */
-    const char *vars[2];
+    char var[192];     /* "VARIABLE=127.0.0.1:9000" */
     const char **argv; /* the pool's, and two more; its last points to address.text */
+    const char **vars; /* the pool's, and `var`; the same piece of memory */
     size_t argv_size;
     ew__link *link; /* while it is dialled, and as long as it is open */
     ew__dial *dial;

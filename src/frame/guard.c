@@ -463,6 +463,24 @@ static int count_framing(ew__guard *guard, int state, const ew__http1_limits *li
     return 0;
 }
 
+bool ew__guard_behind_data(const ew__guard *guard) { return guard->state == DATA_CR; }
+
+size_t ew__guard_whole_chunk(const ew__guard *guard, const char *bytes, size_t n, ew_str *ret_data) {
+    size_t i = 0, size = 0;
+    if (guard->state != SIZE_FIRST) {
+        return 0;
+    }
+    while (i < 4 && i < n && is(bytes[i], HEX)) {
+        size = size << 4 | digit(bytes[i++]);
+    }
+    size_t end = i + 2 + size; /* of the data */
+    if (size == 0 || n < end + 2 || memcmp(bytes + i, "\r\n", 2) != 0 || memcmp(bytes + end, "\r\n", 2) != 0) {
+        return 0;
+    }
+    *ret_data = ew__str(bytes + i + 2, size);
+    return end + 2;
+}
+
 int ew__guard_chunks(ew__guard *guard, const char *bytes, size_t n, const ew__http1_limits *limits, size_t *ret_used) {
     size_t i = 0;
     while (i < n && guard->state != OVER) {

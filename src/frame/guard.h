@@ -48,6 +48,14 @@ bool ew__guard_authority(ew_str target, ew_str host);
  */
 void ew__guard_chunks_begin(ew__guard *guard);
 int ew__guard_chunks(ew__guard *guard, const char *bytes, size_t n, const ew__http1_limits *limits, size_t *ret_used);
+/*
+ * The chunk that nearly all of a stream consists of: a size of up to four digits without extensions, and all of its
+ * data and of its line ends among the n bytes. Returns its length with all that, and its data; 0: take the ordinary
+ * way, nothing has happened. The guard stays between two chunks.
+ */
+size_t ew__guard_whole_chunk(const ew__guard *guard, const char *bytes, size_t n, ew_str *ret_data);
+/* Whether a chunk's data has been passed and the end of its line has not. */
+bool ew__guard_behind_data(const ew__guard *guard);
 bool ew__guard_in_trailer(const ew__guard *guard); /* past the last chunk */
 bool ew__guard_chunks_over(const ew__guard *guard);
 

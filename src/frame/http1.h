@@ -2,8 +2,8 @@
  * frame/http1.h: HTTP/1 messages out of bytes, both roles. Bytes in, events out; no socket, no clock, no JSON.
  *
  * The reader collects a whole head, checks it with a guard of its own (guard.c: everything that llhttp leaves open),
- * then lets llhttp (strict) take it apart. Bodies go through llhttp as they arrive and are handed out as slices of the
- * bytes given: nothing is copied.
+ * then lets llhttp (strict) take it apart. Bodies go through llhttp as they arrive (but for small chunks that are all
+ * there, for which the guard is enough) and are handed out as slices of the bytes given: nothing is copied.
  * May include: base, llhttp.
  */
 #ifndef EW_FRAME_HTTP1_H
@@ -17,7 +17,8 @@ typedef enum ew__http_method {
     EW__HTTP_GET,
     EW__HTTP_HEAD,
     EW__HTTP_POST,
-    EW__HTTP_OPTIONS
+    EW__HTTP_OPTIONS,
+    EW__HTTP_DELETE
 } ew__http_method;
 
 typedef struct ew__http_field {

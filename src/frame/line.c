@@ -365,6 +365,12 @@ static bool is_likely_now(ew__line *line, ew_str bytes, ew_str *ret_value, size_
 
 static ew__line_event read_lines(ew__line *line, ew_str bytes, ew_str *ret_value, size_t *ret_used) {
     size_t at = 0;
+    bool between = line->state == FRESH && line->flags == 0 && line->scanned == 0; /* mostly: nothing to be looked at */
+    if (EW__LIKELY(between && bytes.ptr[0] == '{' && is_likely(line, bytes, 0, 0, ret_value, ret_used))) {
+        line->framing = EW__FRAMING_LINES;
+        line->left = 0;
+        return EW__LINE_LIKELY;
+    }
     if (has_flag(line, CLOSER)) { /* what stands before it was passed over: it may have been skipped text */
         clear_flag(line, CLOSER);
         return begin_value(line, bytes, line->left, ret_value, ret_used);

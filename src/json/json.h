@@ -45,6 +45,14 @@ ew_err ew__json_parse(ew__json_doc *doc, ew_str text);
 ew_err ew__json_validate(ew_str text, size_t *ret_position);
 
 /*
+ * For an envelope whose bytes are known: whether the text is one small JSON value between its first `before` bytes and
+ * its last `behind` bytes, which the caller has compared with what it knows to be an envelope of up to two levels. Then
+ * the whole text is valid, and the envelope has no more members than those. False: it may be valid all the same.
+ * A piece of a stream is hardly longer than its envelope, and finding its members costs more than checking it.
+ */
+bool ew__json_value_between(ew_str text, size_t before, size_t behind, ew_str *ret_value);
+
+/*
  * The value of the root's member `name` (raw slice), or empty. *ret_repeated (may be NULL) is set when the name stands
  * more than once, also when one of them is written with escapes: an envelope must then be refused.
  */
@@ -85,6 +93,12 @@ ew_err ew__json_write_ascii(ew__buf *out, ew_str json);
  * 0x7e. *buf is made here and to be freed by the caller in any case. EW_OK or EW_ENOMEM.
  */
 ew_err ew__json_line(const ew_env *env, ew_str json, bool ascii, ew__buf *buf, ew_str *ret);
+
+/*
+ * Whether a short text is printable ASCII and nothing else, which most pieces of streams are: then it is such a line as
+ * it stands, and one pass over its words has shown it. False: that has not been shown.
+ */
+bool ew__json_is_plain_line(ew_str json);
 
 /* ew_json_vformat into a growing buffer. */
 ew_err ew__json_vformat(ew__buf *out, const char *format, va_list args);

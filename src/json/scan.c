@@ -7,6 +7,7 @@
 #include "json/scan.h"
 #include "base/util.h"
 #include "json/note.h"
+#include <everywire/limits.h>
 
 #define TEXT_MAX UINT32_MAX /* offsets of nodes have 32 bits */
 
@@ -70,6 +71,21 @@ ew_err ew__json_validate(ew_str text, size_t *ret_position) {
         return EW_ELIMIT;
     }
     return EW__LIKELY(scan_best(NULL, text)) ? EW_OK : refuse(text, ret_position);
+}
+
+/* The longest text that cannot nest too deep even inside two more levels: each level of it has two brackets. */
+#define BETWEEN_MAX ((size_t)2 * (EW_JSON_DEPTH - 2) + 1)
+
+bool ew__json_value_between(ew_str text, size_t before, size_t behind, ew_str *ret_value) {
+    if (text.len <= before + behind || text.len - before - behind > BETWEEN_MAX) {
+        return false;
+    }
+    ew_str value = ew__str(text.ptr + before, text.len - before - behind);
+    if (ew__json_is_space(value.ptr[0]) || ew__json_is_space(value.ptr[value.len - 1]) || !scan_best(NULL, value)) {
+        return false;
+    }
+    *ret_value = value;
+    return true;
 }
 
 ew_err ew_json_check(ew_str text, size_t *ret_position) { return ew__json_validate(text, ret_position); }

@@ -167,6 +167,24 @@ static ew_err rewrite_line(const ew_env *env, ew_str json, bool ascii, ew__buf *
     return err;
 }
 
+static uint64_t not_plain(const char *at) {
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t v;
+    memcpy(&v, at, 8);
+    return v | (v + ones) | (v - 0x20 * ones); /* the top bit of a byte: it is above 0x7e or below 0x20 */
+}
+
+bool ew__json_is_plain_line(ew_str json) {
+    if (json.len < 8 || json.len > 128) {
+        return false;
+    }
+    uint64_t seen = not_plain(json.ptr + json.len - 8);
+    for (size_t i = 0; i + 8 < json.len; i += 8) {
+        seen |= not_plain(json.ptr + i);
+    }
+    return (seen & 0x8080808080808080u) == 0;
+}
+
 ew_err ew__json_line(const ew_env *env, ew_str json, bool ascii, ew__buf *buf, ew_str *ret) {
     ew__buf_init(buf, env, SIZE_MAX / 2);
     *ret = json;

@@ -1,11 +1,13 @@
 /*
  * queue/cron.h: schedules: when is the next time. Pure. May include: base.
  *
- * Five fields (minute hour day month weekday, as crontab(5): weekdays 0-7 from Sunday, and day and weekday of which both
- * are restricted match if one does), six (second first) or seven (year last) as RRQ reads them (weekdays 1-7 from Sunday;
- * day and weekday must both match), or @yearly @annually @monthly @weekly @daily @midnight @hourly. Fields: *, ?, lists,
- * ranges, steps, names of months and days. In UTC, or in a zone of the system's zone files ("Europe/Berlin"): a time that a
- * change of the clocks leaves out is run right after the gap; one that comes twice is run once, the first time.
+ * Five fields (minute hour day month weekday, as crontab(5): weekdays 0-7 from Sunday, and day and weekday of which
+ * both are restricted match if one does), six (second first) or seven (year last) as RRQ reads them (weekdays 1-7 from
+ * Sunday; day and weekday must both match), or @yearly @annually @monthly @weekly @daily @midnight @hourly. Fields: *,
+ * ?, lists, ranges, steps, names of months and days (three letters or more). In UTC, or in a zone of the system's zone
+ * files ("Europe/Berlin"): a time that a change of the clocks leaves out is run right after the gap; one that comes
+ * twice is run once, the first time. A schedule of all hours ("*" and the like) goes by the time that passes instead:
+ * nothing is left out or moved, and what the clock shows twice is run twice.
  */
 #ifndef EW_QUEUE_CRON_H
 #define EW_QUEUE_CRON_H

@@ -8,9 +8,9 @@
  *        |         |-----> CANCELLED
  *        `---------'       handed back, or its worker was lost
  *
- * A job that is claimed is leased to a worker for a while and carries an epoch, which grows with every claim. Whatever a
- * worker says about a job names the epoch that it was claimed with; a store takes it only while that claim still holds. So
- * a worker that was thought dead cannot overwrite what came after it.
+ * A job that is claimed is leased to a worker for a while and carries an epoch, which grows with every claim. Whatever
+ * a worker says about a job names the epoch that it was claimed with; a store takes it only while that claim still
+ * holds. So a worker that was thought dead cannot overwrite what came after it.
  */
 #ifndef EW_QUEUE_JOB_H
 #define EW_QUEUE_JOB_H
@@ -68,8 +68,8 @@ uint32_t ew__job_attempts(const ew__job *job);
 
 /*
  * Appends the job as one JSON object, as users see it (docs/jobs.md): id, function_name, queue_name, status, params,
- * result, last_error, error, attempts, max_retries, timeout_seconds, result_ttl_seconds, worker_id, lost_workers, chunks,
- * unique_key, trace_context, correlation_context, and its times, RFC 3339 or null: enqueue_time,
+ * result, last_error, error, attempts, max_retries, timeout_seconds, result_ttl_seconds, worker_id, lost_workers,
+ * chunks, unique_key, trace_context, correlation_context, and its times, RFC 3339 or null: enqueue_time,
  * next_scheduled_run_time, start_time, completion_time. The buffer keeps its error.
  */
 void ew__job_write(const ew__job *job, ew__buf *out);
@@ -91,8 +91,8 @@ ew_str ew__queue_name(ew_str text);
 ew_str ew__dlq_name(ew_str text);
 
 /*
- * Why a job cannot be: NULL, or a constant line for people ("function_name cannot be empty"). Blank names, too long ones,
- * control bytes in names, a timeout that is not positive or too long, params that are no JSON.
+ * Why a job cannot be: NULL, or a constant line for people ("function_name cannot be empty"). Blank names, too long
+ * ones, control bytes in names, a timeout that is not positive or too long, params that are no JSON.
  */
 const char *ew__job_problem(const ew__job *job);
 

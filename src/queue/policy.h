@@ -1,6 +1,6 @@
 /*
- * queue/policy.h: what becomes of a job after an attempt, after the loss of its worker, and when a worker ends: decisions
- * without a store, a clock or a socket. May include: base, json.
+ * queue/policy.h: what becomes of a job after an attempt, after the loss of its worker, and when a worker ends:
+ * decisions without a store, a clock or a socket. May include: base, json.
  */
 #ifndef EW_QUEUE_POLICY_H
 #define EW_QUEUE_POLICY_H
@@ -14,7 +14,7 @@ typedef enum ew__outcome_kind {
     EW__OUTCOME_TIMEOUT,   /* its time was over */
     EW__OUTCOME_FATAL,     /* running it again cannot help: no such action, a bad name */
     EW__OUTCOME_CANCELLED, /* it was cancelled, because somebody asked for that */
-    EW__OUTCOME_BACK       /* it was not its fault: handed back at a shutdown, or never begun */
+    EW__OUTCOME_BACK /* it was not its fault: handed back at a shutdown, or never begun; retries stay as they are */
 } ew__outcome_kind;
 
 /* How an attempt ended. */
@@ -23,7 +23,7 @@ typedef struct ew__outcome {
     ew_str result;          /* SUCCESS: JSON; empty: null */
     ew_str message;         /* else; plain text, may be empty */
     ew_str error;           /* JSON object, as ew__job.error; may be empty */
-    int64_t retry_after_ms; /* RETRY: when; < 0: as the policy says */
+    int64_t retry_after_ms; /* RETRY: when; < 0: as the policy says. BACK: > 0: not before; else at once */
 } ew__outcome;
 
 typedef struct ew__policy {
@@ -49,7 +49,12 @@ typedef struct ew__policy_text {
 } ew__policy_text;
 void ew__policy_ended(const ew__policy *policy, const ew__job *job, const ew__outcome *outcome, int64_t now,
                       uint64_t random, ew__policy_text *text, ew__op_change *ret);
-/* The same for a job whose lease has run out (LOST): PENDING at once, or a dead letter after poison_after of these. */
+/*
+ * The same for a job whose lease has run out (LOST): PENDING at once, or a dead letter after poison_after of these.
+ *
+ * "At once" is the time at which the job was due before: it has waited for its turn already, and that does not depend
+ * on the clock of who puts it back. A job that somebody wants cancelled is CANCELLED instead of being put back.
+ */
 void ew__policy_lost(const ew__policy *policy, const ew__job *job, int64_t now, ew__policy_text *text,
                      ew__op_change *ret);
 

@@ -1,10 +1,10 @@
 /*
- * queue/store.h: what the queue asks of whatever keeps the jobs: a handful of operations, each of which happens wholly or
- * not at all. SQLite, Redis (src/store) and a model in the tests answer them; one suite of tests holds for all three
+ * queue/store.h: what the queue asks of whatever keeps the jobs: a handful of operations, each of which happens wholly
+ * or not at all. SQLite, Redis (src/store) and a model in the tests answer them; one suite of tests holds for all three
  * (tests/store).
  *
- * An operation is a struct that its owner fills in and submits; the store fills in the rest and calls `done` once. Until
- * then the struct, its arena and all that it points to belong to the store. What comes back lies in op->arena.
+ * An operation is a struct that its owner fills in and submits; the store fills in the rest and calls `done` once.
+ * Until then the struct, its arena and all that it points to belong to the store. What comes back lies in op->arena.
  */
 #ifndef EW_QUEUE_STORE_H
 #define EW_QUEUE_STORE_H
@@ -39,7 +39,11 @@ typedef enum ew__guard {
     EW__GUARD_NONE,
     EW__GUARD_UNIQUE,   /* while the key lives and its job exists: that job's id, and nothing new */
     EW__GUARD_RATE,     /* while the key lives: nothing new, and no id */
-    EW__GUARD_DEBOUNCE, /* the key's job, if it still waits, gets these params and times instead; the key lives on */
+    /*
+     * The key's job, if it is still PENDING, gets this function, params, times, limits and queue instead (a trace only
+     * if there is one; its enqueued_at stays); the key lives on.
+     */
+    EW__GUARD_DEBOUNCE,
 } ew__guard;
 
 typedef enum ew__enqueued {
@@ -52,7 +56,7 @@ typedef enum ew__enqueued {
 typedef struct ew__op_enqueue {
     ew__job job; /* id, function, queue, params, times, trace ...; status is PENDING */
     ew__guard guard;
-    ew_str key;
+    ew_str key;         /* each guard has names of its own */
     int64_t key_ttl_ms; /* > 0 */
     ew__enqueued ret;
     ew_str ret_id;
@@ -65,7 +69,7 @@ typedef struct ew__claim_queue {
     uint32_t max; /* of this queue; 0: none now */
 } ew__claim_queue;
 
-/* In the order of the queues (the first is asked first); within one by run_at. Paused queues give nothing. */
+/* In the order of the queues (the first is asked first); within one by run_at, then id. Paused queues give nothing. */
 typedef struct ew__op_claim {
     ew_str worker;
     const ew__claim_queue *queues;
@@ -75,7 +79,7 @@ typedef struct ew__op_claim {
     uint64_t lease_ms;
     ew__job *ret; /* whole jobs, ACTIVE, with their new epoch */
     size_t ret_n;
-    int64_t ret_next; /* when something that was not due yet will be, in these queues; 0: nothing waits */
+    int64_t ret_next; /* when something that is not due yet will be, in these queues (paused ones aside); 0: nothing */
 } ew__op_claim;
 
 /* ---- CHANGE ---- */
@@ -101,8 +105,14 @@ typedef struct ew__op_change {
     ew_str error;
     ew_str dlq;            /* FAILED: the name of the dead-letter queue */
     int64_t result_ttl_ms; /* of the job */
-    ew_str unique_key;     /* of the job: RRQ's lock of it ends with a final status */
+    /*
+     * Of the job: with a final status (also by CANCEL) RRQ's lock of it ends, and a key of GUARD_UNIQUE of this name,
+     * if it is this job's.
+     */
+    ew_str unique_key;
 } ew__op_change;
+/* Dead letters are for people, who take longer: they are kept that long at least (0 as ever: for ever). As RRQ. */
+#define EW__JOB_DEAD_TTL_MS INT64_C(604800000)
 /* op->err: EW_OK; EW_ENOTFOUND: no such job; EW_ESTALE: the claim does not hold any more (or, LOST, still does). */
 
 /* ---- RENEW ---- */
@@ -182,7 +192,7 @@ typedef struct ew__op_list {
 
 typedef enum ew__cancelled {
     EW__CANCELLED_NOW,   /* it waited, and is CANCELLED */
-    EW__CANCELLED_ASKED, /* it runs; its worker will be told */
+    EW__CANCELLED_ASKED, /* it runs; its worker will be told. The wish stays with the job until it ends */
     EW__CANCELLED_LATE,  /* it had ended already; ret_status says how */
 } ew__cancelled;
 
@@ -202,12 +212,14 @@ typedef struct ew__op_requeue {
 
 typedef struct ew__queue_stats {
     ew_str name;
-    uint64_t pending, active, retrying, completed, failed, cancelled, dead; /* dead: in its dead-letter queue */
+    /* pending: all that waits, also for another attempt; dead: its jobs that are dead letters */
+    uint64_t pending, active, retrying, completed, failed, cancelled, dead;
     int64_t oldest_due, newest_due;                                         /* run_at; 0: nothing waits */
     bool paused;
     int64_t average_wait_ms; /* from enqueue to start, over those that began; -1: not known */
 } ew__queue_stats;
 
+/* Queues in which something waits, and paused ones; with counts all that have jobs. */
 typedef struct ew__op_queues {
     bool counts;       /* also what takes a look at every job (active, completed ..., average_wait_ms) */
     uint32_t max_scan; /* jobs to look at for that, at most; 0: all */
@@ -248,8 +260,9 @@ struct ew__op {
     void *ud;
     /*
      * EW_OK, or what its struct says, or: EW_ECONNECT, EW_ETIMEOUT, EW_EIO: the store could not do it, or (a Redis that
-     * was lost meanwhile) nobody knows whether it did; EW_ELIMIT: full; EW_ENOMEM; EW_ECLOSED; EW_EINVAL: this store cannot
-     * keep such a job (problem says why). On every error all ret members mean nothing.
+     * was lost meanwhile) nobody knows whether it did; EW_EBUSY: others had it for too long; EW_ELIMIT: full;
+     * EW_ENOMEM; EW_ECLOSED; EW_EINVAL: this store cannot keep such a job (problem says why). On every error all ret
+     * members mean nothing.
      */
     ew_err err;
     char problem[160]; /* for people; "" */
@@ -273,7 +286,7 @@ struct ew__op {
     } u;
 };
 
-/* What may have changed, not by this store's own operations alone; hints, which may come too often but not too rarely. */
+/* What may have changed, not by this store's own operations alone; hints that rather come too often than too rarely. */
 typedef enum ew__change {
     EW__CHANGED_QUEUES = 1,  /* something may be due */
     EW__CHANGED_JOBS = 2,    /* a job has said something, or ended */
@@ -290,21 +303,22 @@ struct ew__watcher {
     void (*changed)(ew__watcher *watcher, unsigned what);
     atomic_uint pending; /* the store's */
     ew__task task;       /* the store's */
+    void *letter;        /* the store's */
     void *ud;
 };
 
 typedef struct ew__store_ops {
     /*
-     * Any thread. Never blocks; done follows exactly once, never before this returns. Operations of one thread are done in
-     * the order of their submission.
+     * Any thread. Never blocks; done follows exactly once, never before this returns. Operations of one thread are done
+     * in the order of their submission.
      */
     void (*submit)(ew__store *store, ew__op *op);
     /*
-     * Adds a watcher, or takes it away: then changed is not called any more (call it on the watcher's home, or, home NULL,
-     * on any other thread than the store's: it waits for one that is being called).
+     * Adds a watcher, or takes it away: then changed is not called any more (call it on the watcher's home, or, home
+     * NULL, on any other thread than the store's: it waits for one that is being called).
      */
     void (*watch)(ew__store *store, ew__watcher *watcher, bool on);
-    /* What people should know of it: "redis 7.0.15: appendfsync everysec: ..."; "" for nothing. Any thread, after open. */
+    /* What people should know of it: "redis 7.0.15: appendfsync everysec: ..."; "" for nothing. Any thread. */
     const char *(*notice)(ew__store *store);
     void (*free)(ew__store *store); /* what waits ends with EW_ECLOSED first. Not on the store's thread */
 } ew__store_ops;

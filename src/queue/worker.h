@@ -1,11 +1,11 @@
 /*
- * queue/worker.h: who runs jobs: claims what is due and can start, keeps the leases, says what became of each job, takes
- * up what others have lost, makes the jobs of schedules. It lives on one home; the jobs are kept by a store and run by
- * whoever implements ew__runs. Time, chance and memory come from the home: in the tests all of it is simulated. May
- * include: base, json.
+ * queue/worker.h: who runs jobs: claims what is due and can start, keeps the leases, says what became of each job,
+ * takes up what others have lost, makes the jobs of schedules. It lives on one home; the jobs are kept by a store and
+ * run by whoever implements ew__runs. Time, chance and memory come from the home: in the tests all of it is simulated.
+ * May include: base, json.
  *
- * The promise: a job whose enqueue was acknowledged is run at least once, reaches exactly one final state, and at most one
- * worker's result is ever recorded for it. After a crash it is taken up again within lease + scan.
+ * The promise: a job whose enqueue was acknowledged is run at least once, reaches exactly one final state, and at most
+ * one worker's result is ever recorded for it. After a crash it is taken up again within lease + scan.
  */
 #ifndef EW_QUEUE_WORKER_H
 #define EW_QUEUE_WORKER_H
@@ -21,16 +21,23 @@ typedef struct ew__runs ew__runs;
 
 /* ---- one attempt ---- */
 
-/* Made by the worker, which owns it; the runner may use it until it has called ew__run_end. */
+/*
+ * Made by the worker, which owns it; the runner may use it until it has called ew__run_end. One that was given up stays
+ * the runner's until then, also after the worker was freed.
+ */
 struct ew__run {
-    ew__job job;       /* ACTIVE; its texts live as long as the run */
-    uint32_t attempt;  /* from 1 */
-    uint64_t deadline; /* monotonic ns, counted from the start of the attempt */
-    ew__worker *worker;
-    void *ud; /* the runner's */
+    ew__job job;        /* ACTIVE; its texts live as long as the run */
+    uint32_t attempt;   /* from 1 */
+    uint64_t deadline;  /* monotonic ns, counted from the start of the attempt */
+    ew__worker *worker; /* NULL: given up, and the worker was freed */
+    void *ud;           /* the runner's */
 };
 
-/* One thing that was said. Bounded: EW_FULL asks to wait (room follows); what is said nevertheless is dropped. */
+/*
+ * One thing that was said. Bounded: EW_FULL asks to wait (room follows); what is said nevertheless is dropped
+ * (EW_ELIMIT), as is what is longer than a job's chunks may be in all. EW_EENDED: nobody wants it any more. EW_ENOMEM.
+ * In doubt (a store that was lost meanwhile) a chunk is kept twice rather than not at all.
+ */
 ew_err ew__run_chunk(ew__run *run, ew_str json);
 /* The end; exactly once; may be called inside start. The run is not the runner's any more. Home thread. */
 void ew__run_end(ew__run *run, const ew__outcome *outcome);
@@ -43,12 +50,16 @@ typedef enum ew__stop_why {
 } ew__stop_why;
 
 typedef struct ew__runs_ops {
-    /* How many jobs of this queue could start now; UINT32_MAX: any number. A job is claimed only if there is room. */
+    /*
+     * How many jobs of this queue could start now; UINT32_MAX: any number. A job is claimed only if there is room.
+     * Queues may share what they tell: one claim brings no more than the smallest of all answers.
+     */
     uint32_t (*room)(ew__runs *runs, ew_str queue);
     void (*start)(ew__runs *runs, ew__run *run);
     /*
-     * Asks for the end, which must follow (ew__run_end), with whatever outcome: the worker knows why. One that does not
-     * come within grace_ms is given up: the worker goes on without it, and a later end is dropped.
+     * Asks for the end, which must follow (ew__run_end; may be called inside), with whatever outcome: the worker knows
+     * why. A success counts as such, but after STOP_TIMEOUT and STOP_LOST. One that does not come within grace_ms is
+     * given up: the worker goes on without it, and a later end is dropped.
      */
     void (*stop)(ew__runs *runs, ew__run *run, ew__stop_why why);
     void (*chunk_room)(ew__runs *runs, ew__run *run); /* after EW_FULL; may be NULL */
@@ -77,7 +88,8 @@ typedef struct ew__worker_cron {
 } ew__worker_cron;
 
 typedef struct ew__worker_options {
-    ew_str id; /* empty: one is made, as RRQ does: rrq_worker_PID_HEX */
+    ew_str id;    /* empty: one is made, as RRQ does: rrq_worker_PID_HEX */
+    uint32_t pid; /* for that; 0: any number */
     const ew__worker_queue *queues;
     size_t n_queues; /* 0: "default" */
     const ew__worker_cron *crons;
@@ -104,8 +116,8 @@ typedef struct ew__worker_stats {
 } ew__worker_stats;
 
 /*
- * Options are copied. ended is called once, after ew__worker_stop or at the end of a burst: nothing runs any more. EW_OK;
- * EW_EINVAL (a bad schedule, no queue name; problem says which), EW_ENOMEM. Home thread, as all of these.
+ * Options are copied. ended is called once, after ew__worker_stop or at the end of a burst: nothing runs any more.
+ * EW_OK; EW_EINVAL (a bad schedule, no queue name; problem says which), EW_ENOMEM. Home thread, as all of these.
  */
 ew_err ew__worker_new(ew__home *home, ew__store *store, ew__runs *runs, const ew__worker_options *options,
                       void (*ended)(ew__worker *worker, void *ud), void *ud, ew__worker **ret, char *problem,

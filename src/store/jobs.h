@@ -1,7 +1,7 @@
 /*
  * store/jobs.h: the stores of jobs (queue/store.h) of this build. Both have a thread of their own, which takes all
- * operations that wait, does them together (one commit of SQLite, one pipeline of Redis), and then tells their owners. May
- * include: base json call queue.
+ * operations that wait, does them together (one commit of SQLite, one pipeline of Redis), and then tells their owners.
+ * May include: base json call queue.
  */
 #ifndef EW_STORE_JOBS_H
 #define EW_STORE_JOBS_H
@@ -14,15 +14,17 @@
 
 /*
  * The store that `spec` names: "sqlite:PATH" (a file is made if there is none, mode 0600, and its folder, 0700), or
- * "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]" ("valkey://" too; "unix://PATH[?db=N]", "redis+unix:PATH"). EW_OK; EW_EINVAL:
- * not a store; EW_EUNSUPPORTED (rediss:// and others that need TLS), EW_EIO, EW_ECONNECT, EW_ETIMEOUT, EW_EACCESS, EW_ENOMEM; problem, if not
- * NULL, then gets a line for people. A Redis that cannot be reached now is EW_ECONNECT: later losses are mended by dialling again.
+ * "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]" ("valkey://" too; "unix://PATH[?db=N]", "redis+unix:PATH"). EW_OK;
+ * EW_EINVAL: not a store; EW_EUNSUPPORTED (rediss:// and others that need TLS), EW_EIO, EW_ECONNECT, EW_ETIMEOUT,
+ * EW_EACCESS, EW_ENOMEM; problem, if not NULL, then gets a line for people. A Redis that cannot be reached now is
+ * EW_ECONNECT: later losses are mended by dialling again.
  */
 ew_err ew__jobs_open(const ew_env *env, const char *spec, ew__store **ret, char *problem, size_t problem_size);
 
-/* Submits and waits for it, at most that long (0: for ever); not on a home that op->home names. op->err, or EW_ETIMEOUT:
- * then the operation is still under way, and the caller must not touch it until it has waited for it: used with 0 only,
- * unless ops are leaked on purpose. Stores answer everything within a bounded time. */
+/*
+ * Submits and waits for its end: op->err. Stores answer everything within a bounded time. home, done and ud of the op
+ * are set here. Not on the store's thread.
+ */
 ew_err ew__store_do(ew__store *store, ew__op *op);
 
 /* ---- for the stores ---- */
@@ -32,8 +34,8 @@ typedef struct ew__backend ew__backend;
 /* All on the store's thread (or, in a test, on whichever thread drives it). */
 typedef struct ew__backend_ops {
     /*
-     * Does all operations of the list (linked by `next`, in order), and sets err of each. What one of them wrote is there
-     * for the next. When it returns, everything that has err EW_OK is durable.
+     * Does all operations of the list (linked by `next`, in order), and sets err of each. What one of them wrote is
+     * there for the next. When it returns, everything that has err EW_OK is durable.
      */
     void (*run)(ew__backend *backend, ew__op *ops);
     /* A descriptor that is readable when something may have changed; -1: none now. May change between calls. */

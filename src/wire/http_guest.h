@@ -27,6 +27,8 @@ typedef struct ew__exchange_ops {
     void (*begin)(ew__exchange *exchange, ew_str fields);
     /* One event of it, "data: " and a text without a raw newline. */
     void (*event)(ew__exchange *exchange, const ew__rpc_out *message, ew_call *owner);
+    /* The same for one whose lines are written by the guest; the last one is ended here. */
+    void (*block)(ew__exchange *exchange, const ew__rpc_out *lines, ew_call *owner);
     /* A sign of life in it, which readers pass over. */
     void (*comment)(ew__exchange *exchange);
     /* Its end; the exchange is over with it. */
@@ -41,14 +43,20 @@ struct ew__exchange {
     ew_call *call;   /* made for it; the body lies in its memory. The guest may open it, as its caller's end, or not */
     uint8_t method;  /* ew__http_method */
     uint8_t accepts; /* EW__ACCEPTS_... */
-    ew_str path;     /* decoded; in the call's memory */
-    bool streaming;  /* a stream was begun */
-    void *ud;        /* the guest's, NULL at first */
+    ew_str path;     /* decoded; in the call's memory, as the two below */
+    ew_str query;    /* as it came */
+    const ew__http_field *fields; /* those of the head that the guest wants */
+    uint32_t n_fields;
+    ew_str extra;   /* header lines for the answer, each ending CRLF; the guest sets it before that */
+    bool streaming; /* a stream was begun */
+    void *ud;       /* the guest's, NULL at first */
 };
 
 struct ew__http_guest {
     /* Whether a request is this guest's. */
     bool (*takes)(const ew__site *site, ew__http_method method, ew_str path);
+    /* Whether it wants to see a field of that name. May be NULL: none. */
+    bool (*wants)(ew_str name);
     /* It has come, with all of its body. An answer follows, now or later. */
     void (*request)(ew__exchange *exchange, ew_str body);
     /*

@@ -141,6 +141,18 @@ void ew__rpc_read(const ew__json_doc *doc, unsigned with, ew__rpc *ret) {
         read_answer(&m, ret);
 }
 
+#define FRAME_HEAD EW_STR("{\"jsonrpc\":\"2.0\",\"id\":")
+#define FRAME_MIDDLE EW_STR(",\"stream\":2,\"data\":")
+
+bool ew__rpc_is_data_frame(ew_str text, ew_str id, ew_str *ret_data) {
+    const ew_str head = FRAME_HEAD, middle = FRAME_MIDDLE;
+    size_t before = head.len + id.len + middle.len;
+    return text.len > before && memcmp(text.ptr, head.ptr, head.len) == 0 &&
+           memcmp(text.ptr + head.len + id.len, middle.ptr, middle.len) == 0 &&
+           memcmp(text.ptr + head.len, id.ptr, id.len) == 0 && text.ptr[text.len - 1] == '}' &&
+           ew__json_value_between(text, before, 1, ret_data);
+}
+
 ew_str ew__rpc_text(ew_str string, char *buf, size_t capacity) {
     size_t n = 0;
     if (!is_string(string))
@@ -247,6 +259,23 @@ void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, ew_str data) {
     } else {
         ew__rpc_out_add(out, close ? EW_STR(",\"stream\":3}") : EW_STR(",\"stream\":2}"));
     }
+}
+
+size_t ew__rpc_data_frame_len(ew_str id, ew_str data) {
+    return FRAME_HEAD.len + id.len + FRAME_MIDDLE.len + data.len + 1;
+}
+
+uint8_t *ew__rpc_write_data_frame(uint8_t *at, ew_str id, ew_str data) {
+    const ew_str head = FRAME_HEAD, middle = FRAME_MIDDLE;
+    memcpy(at, head.ptr, head.len);
+    at += head.len;
+    memcpy(at, id.ptr, id.len);
+    at += id.len;
+    memcpy(at, middle.ptr, middle.len);
+    at += middle.len;
+    memcpy(at, data.ptr, data.len);
+    at[data.len] = '}';
+    return at + data.len + 1;
 }
 
 void ew__rpc_put_close(ew__rpc_out *out, ew_str id, bool error, ew_str value) {

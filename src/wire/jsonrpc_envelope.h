@@ -57,6 +57,12 @@ typedef struct ew__rpc {
 /* Reads a parsed text that is no array. Never fails: what is wrong with it is its kind. */
 void ew__rpc_read(const ew__json_doc *doc, unsigned with, ew__rpc *ret);
 
+/*
+ * Whether a text is, to the byte, a frame of stream `id` with data, as ew__rpc_put_frame and the Go codec write them: a
+ * stream is many texts that differ in their data only. False: it may be one all the same, ew__rpc_read tells.
+ */
+bool ew__rpc_is_data_frame(ew_str text, ew_str id, ew_str *ret_data);
+
 /* What stands in a string without quotes and escapes: in place, or decoded into buf. Empty if it does not fit. */
 ew_str ew__rpc_text(ew_str string, char *buf, size_t capacity);
 
@@ -122,6 +128,9 @@ void ew__rpc_put_result(ew__rpc_out *out, ew_str id, int stream, ew_str result);
 void ew__rpc_put_error(ew__rpc_out *out, ew_str id, ew_str error);
 /* data empty: the member is left out. */
 void ew__rpc_put_frame(ew__rpc_out *out, ew_str id, int stream, ew_str data);
+/* The same frame with data, written at once where there is room for its length; returns its end. id is not empty. */
+size_t ew__rpc_data_frame_len(ew_str id, ew_str data);
+uint8_t *ew__rpc_write_data_frame(uint8_t *at, ew_str id, ew_str data);
 /* The frame that ends a stream with more than nothing: {"result":value} or {"error":value} as its data. */
 void ew__rpc_put_close(ew__rpc_out *out, ew_str id, bool error, ew_str value);
 

@@ -36,6 +36,8 @@ void ew__rpc_call_remove(ew__rpc_call *entry) {
     EW__LIST_REMOVE(list->first, entry);
     list->n--;
     all->served_bytes -= entry->size;
+    if (all->speaks == entry)
+        all->speaks = NULL;
     if (entry->key.len)
         (void)ew__map_remove(&list->by_key, entry->key);
     ew__timer_stop(&all->conn->home->timers, &entry->timer);

@@ -53,6 +53,7 @@ struct ew__rpc_calls {
     const ew__rpc_calls_ops *ops;
     ew__rpc_list served;                  /* calls that came: we are their caller's end */
     ew__rpc_list sent;                    /* calls that left: we are their callee's end */
+    ew__rpc_call *speaks;                 /* sent: whose stream the last piece was of; NULL: none, or it has gone */
     ew__rpc_call *waiting, *waiting_last; /* producers that were told to wait, in turn */
     uint64_t served_bytes;                /* of all calls that came and still run */
     ew__timer guard;                      /* a call has held up the connection for too long */
@@ -102,6 +103,9 @@ static inline const char *ew__rpc_busy(const ew__rpc_calls *all, bool draining, 
 }
 
 /* ---- producers of ours ---- */
+
+/* Another program runs the action of a call that came: nothing of its stream follows in this turn. */
+static inline bool ew__rpc_is_elsewhere(const ew_call *call) { return call->action && call->action->long_key.len; }
 
 /* Queues the pieces of a message; large ones in the owner's memory (NULL: nobody's) are sent from where they lie. */
 void ew__rpc_write(ew__out *out, const ew__rpc_out *message, ew_call *owner);

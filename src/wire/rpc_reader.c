@@ -4,9 +4,8 @@
  */
 #include "wire/rpc_reader.h"
 
-#define BAD_MAX 100          /* unreadable texts of a process that is our only peer (stdio) */
-#define EOF_GRACE_MS 1000    /* for calls of a peer that says no more and may have gone, on a socket */
-#define SMALL ((size_t)4096) /* messages up to here are written in one piece */
+#define BAD_MAX 100       /* unreadable texts of a process that is our only peer (stdio) */
+#define EOF_GRACE_MS 1000 /* for calls of a peer that says no more and may have gone, on a socket */
 #define LOST "the connection was lost before the end of the call"
 
 static ew__timers *timers_of(const ew__rpc_reader *reader) { return &reader->peer->conn->home->timers; }
@@ -124,7 +123,9 @@ static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
         size_t used = 0;
         ew__line_event event = ew__line_read(&reader->line, rest, &value, &used);
         if (event == EW__LINE_LIKELY || event == EW__LINE_VALUE) {
-            if (EW__LIKELY(ew__json_parse(&doc, value) == EW_OK)) {
+            if (reader->ops->piece && reader->ops->piece(reader, value)) {
+                reader->n_bad = 0;
+            } else if (EW__LIKELY(ew__json_parse(&doc, value) == EW_OK)) {
                 uint16_t n_bad = reader->n_bad;
                 reader->heard = true;
                 reader->ops->text(reader, &doc);
@@ -319,12 +320,20 @@ static void write_small(ew__out *out, ew_str head, const ew__rpc_out *message, s
     ew__out_commit(out, head.len + message->len + tail);
 }
 
+static void written(ew__rpc_reader *reader) {
+    ew__conn *conn = reader->peer->conn;
+    if (EW__UNLIKELY(conn->out.err != EW_OK))
+        ew__rpc_reader_abort(reader);
+    else
+        conn->ops->send(conn);
+}
+
 void ew__rpc_reader_send(ew__rpc_reader *reader, ew_str head, const ew__rpc_out *message, ew_call *owner) {
     ew__conn *conn = reader->peer->conn;
     size_t tail = head.len ? 0 : 1;
     if (reader->closed)
         return;
-    if (EW__LIKELY(message->len <= SMALL)) {
+    if (EW__LIKELY(message->len <= EW__RPC_SMALL)) {
         write_small(&conn->out, head, message, tail);
     } else {
         if (head.len)
@@ -332,8 +341,17 @@ void ew__rpc_reader_send(ew__rpc_reader *reader, ew_str head, const ew__rpc_out 
         ew__rpc_write(&conn->out, message, owner);
         ew__out_add(&conn->out, "\n", tail);
     }
-    if (EW__UNLIKELY(conn->out.err != EW_OK))
-        ew__rpc_reader_abort(reader);
-    else
-        conn->ops->send(conn);
+    written(reader);
+}
+
+void ew__rpc_reader_send_frame(ew__rpc_reader *reader, ew_str id, ew_str data) {
+    ew__out *out = &reader->peer->conn->out;
+    size_t len = ew__rpc_data_frame_len(id, data) + 1;
+    uint8_t *at = reader->closed ? NULL : ew__out_room(out, len);
+    if (at) {
+        *ew__rpc_write_data_frame(at, id, data) = '\n';
+        ew__out_commit(out, len);
+    }
+    if (!reader->closed)
+        written(reader);
 }

@@ -14,6 +14,11 @@ typedef struct ew__rpc_reader ew__rpc_reader;
 
 /* What the wire does with what came. Each of them may close the connection. */
 typedef struct ew__rpc_reader_ops {
+    /*
+     * One text that is not parsed yet, nor known to be JSON: true if it is a piece of a stream that can be told by its
+     * bytes, and was taken as such. May be NULL.
+     */
+    bool (*piece)(ew__rpc_reader *reader, ew_str text);
     void (*text)(ew__rpc_reader *reader, const ew__json_doc *doc); /* one whole JSON text, of any type */
     /*
      * What came is no message, or none that is taken: BAD, TOO_LONG, FOREIGN, BAD_HEADER, or MORE (the input ended
@@ -84,5 +89,8 @@ void ew__rpc_reader_call_ended(ew__rpc_reader *reader);    /* the same for one t
  * closes.
  */
 void ew__rpc_reader_send(ew__rpc_reader *reader, ew_str head, const ew__rpc_out *message, ew_call *owner);
+/* The same for a data frame as a line, of up to EW__RPC_SMALL bytes: most of what a busy connection sends. */
+#define EW__RPC_SMALL ((size_t)4096)
+void ew__rpc_reader_send_frame(ew__rpc_reader *reader, ew_str id, ew_str data);
 
 #endif

@@ -66,6 +66,7 @@ typedef struct ew__site {
     bool only_upgrade;              /* ... and nothing else is served on this listener */
     const struct ew__http_guest *guest; /* serving HTTP: another wire, whose messages are bodies; or NULL */
     bool only_guest;                    /* ... and nothing but its messages and health is served on this listener */
+    const struct ew__http_guest *jobs;  /* serving HTTP: the program's jobs, which are asked for before; or NULL */
     unsigned loop;                      /* serving: which of the program's loops this is, from 0 */
     struct ew__instance *instance;      /* stepflow, serving: who we are, and what runtimes have told us; may be NULL */
     struct ew__ways *ways;              /* stepflow, serving: to what is reached by a URL; may be NULL */

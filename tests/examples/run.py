@@ -54,14 +54,14 @@ def example(name):
 class Examples(unittest.TestCase):
     def test_every_example_is_tested_and_listed(self):
         names = {os.path.splitext(f)[0] for f in os.listdir(SOURCES) if f.endswith(".c")}
-        self.assertEqual(names, {"serve", "stream", "later", "call", "manager", "jobs", "components", "kimi_agent", "plugin"}, "a new example wants a test here")
+        self.assertEqual(names, {"serve", "stream", "later", "call", "manager", "jobs", "worker", "components", "kimi_agent", "plugin"}, "a new example wants a test here")
         with open(os.path.join(SOURCES, "README.md"), encoding="utf-8") as f:
             text = f.read()
         for name in names:
             self.assertIn("(%s.c)" % name, text)
 
     def test_they_stay_small(self):
-        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60), ("manager", 65), ("jobs", 65), ("components", 85), ("kimi_agent", 260), ("plugin", 65)):
+        for name, limit in (("serve", 22), ("stream", 60), ("later", 50), ("call", 60), ("manager", 65), ("jobs", 65), ("worker", 65), ("components", 85), ("kimi_agent", 260), ("plugin", 65)):
             with open(os.path.join(SOURCES, name + ".c"), encoding="utf-8") as f:
                 self.assertLessEqual(len(f.readlines()), limit, name)
 
@@ -94,6 +94,15 @@ class Examples(unittest.TestCase):
         self.assertEqual(sorted(done.stdout.decode().splitlines()), sorted('done   {"greeted":"number %d"}' % i for i in range(20)))
         done = subprocess.run([example("jobs"), "nothing", "2", example("serve")], stdout=subprocess.PIPE, timeout=LIMIT)
         self.assertEqual((done.returncode, done.stdout.count(b"failed NOT_FOUND: No handler registered for function 'nothing'")), (1, 2))
+
+    def test_worker(self):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [example("worker"), "sqlite:%s/jobs.db" % folder, "Ada", "Grace"]
+            wanted = b'greet-Ada {"greeted":"Ada"}\ngreet-Grace {"greeted":"Grace"}\n'
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT, check=True)
+            self.assertEqual((done.stdout, done.stderr.count(b"enqueued")), (wanted, 2))
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT, check=True)
+            self.assertEqual((done.stdout, done.stderr.count(b"already")), (wanted, 2))
 
     def test_components(self):
         """Both carriers, blobs by calling back and by URL, and a store that outlives the runtime."""

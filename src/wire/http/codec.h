@@ -76,7 +76,7 @@ typedef enum ew__http_meaning {
 typedef struct ew__http_said {
     ew__http_meaning meaning;
     ew_str payload; /* chunk or result */
-    ew_fault fault;
+    ew_fault fault; /* of a fault only */
 } ew__http_said;
 
 /* One block of a stream; from_error: it had the error: prefix. memory is for a message that had to be decoded. */

@@ -122,8 +122,19 @@ static bool read_object(ew_str text, ew__json_doc *doc) {
     return ew__json_parse(doc, text) == EW_OK && doc->type == EW_JSON_OBJECT;
 }
 
+/* A chunk as most servers write it. Other spellings take the long way, with the same outcome. */
+static bool is_plain_chunk(ew_str json, ew_str *ret) {
+    const ew_str head = EW_STR("{\"message\":");
+    return ew__str_has_prefix(json, head) && json.ptr[json.len - 1] == '}' &&
+           ew__json_value_between(json, head.len, 1, ret);
+}
+
 void ew__http_read_block(ew__arena *memory, ew_str json, bool from_error, ew__http_said *ret) {
     ew__json_doc doc;
+    if (EW__LIKELY(!from_error && is_plain_chunk(json, &ret->payload))) {
+        ret->meaning = EW__HTTP_CHUNK;
+        return;
+    }
     *ret = (ew__http_said){.meaning = EW__HTTP_NONSENSE};
     if (!read_object(json, &doc))
         return;

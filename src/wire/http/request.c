@@ -242,8 +242,9 @@ static const char *read_target(const ew__http_head *head, char *memory, ew_str *
 }
 
 /* A request for another wire, whose guest we have. */
-static void on_guest(ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path) {
-    ew__http_invite(server, head, path, all->has_accept ? all->accepts : EW__ACCEPTS_ANY);
+static void on_guest(ew__http_server *server, const ew__http_guest *guest, const ew__http_head *head, const fields *all,
+                     ew_str path, ew_str query) {
+    ew__http_invite(server, guest, head, path, query, all->has_accept ? all->accepts : EW__ACCEPTS_ANY);
     if (!server->call)
         return;
     if (head->method == EW__HTTP_POST)
@@ -265,8 +266,9 @@ static void read_wish(ew__http_server *server, const ew__http_head *head, const 
         ew__http_judge_upgrade(server, head);
         return;
     }
-    if (site->guest && site->guest->takes(site, head->method, path)) {
-        on_guest(server, head, all, path);
+    const ew__http_guest *guest = site->jobs && site->jobs->takes(site, head->method, path) ? site->jobs : site->guest;
+    if (guest && guest->takes(site, head->method, path)) {
+        on_guest(server, guest, head, all, path, query);
         return;
     }
     if (head->method == EW__HTTP_POST && !only_upgrade && !site->only_guest)

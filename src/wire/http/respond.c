@@ -126,8 +126,12 @@ void ew__http_open_stream(ew__http_server *server, const ew__trace *trace, ew_st
 static ew_err write_block(ew__http_server *server, ew_str prefix, ew_str json, ew_str suffix) {
     ew__conn *conn = server->peer.conn;
     ew__buf line;
+    if (EW__LIKELY(ew__json_is_plain_line(json))) {
+        ew__http_write_block(&conn->out, server->minor > 0, prefix, json, suffix);
+        return conn->out.err;
+    }
     ew_err err = ew__json_line(conn->home->env, json, !server->raw, &line, &json);
-    if (EW__LIKELY(err == EW_OK))
+    if (err == EW_OK)
         ew__http_write_block(&conn->out, server->minor > 0, prefix, json, suffix);
     ew__buf_done(&line);
     return err == EW_OK ? conn->out.err : err;

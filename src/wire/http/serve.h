@@ -70,8 +70,9 @@ void ew__http_answer_upgrade(ew__http_server *server, const ew__http_head *head)
 /* The bytes behind it are the next wire's; the connection is too. */
 void ew__http_hand_over(ew__http_server *server, const uint8_t *rest, size_t n);
 
-/* guest.c: requests of site->guest. A head that is one: prepares the exchange. */
-void ew__http_invite(ew__http_server *server, const ew__http_head *head, ew_str path, uint8_t accepts);
+/* guest.c: requests of a guest. A head that is one: prepares the exchange. */
+void ew__http_invite(ew__http_server *server, const ew__http_guest *guest, const ew__http_head *head, ew_str path,
+                     ew_str query, uint8_t accepts);
 /* The request is complete. */
 void ew__http_ask_guest(ew__http_server *server, ew_str body);
 /* The exchange is over. */

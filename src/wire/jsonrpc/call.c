@@ -398,6 +398,12 @@ static void hold_frame(ew__jr_call *entry, const ew__rpc *message) {
         ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
 }
 
+void ew__jr_answer_chunk(ew__jr_call *entry, ew_str data) {
+    entry->base.heard_at = entry->base.call->home->now;
+    entry->base.all->speaks = &entry->base;
+    (void)give_chunk(entry, data);
+}
+
 void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message) {
     entry->base.heard_at = entry->base.call->home->now;
     if (entry->phase == EW__JR_SENT)
@@ -407,5 +413,5 @@ void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message) {
     else if (message->stream == EW__RPC_STREAM_CLOSE)
         end_stream(entry, message->data);
     else
-        (void)give_chunk(entry, message->data.len ? message->data : EW_STR("null"));
+        ew__jr_answer_chunk(entry, message->data.len ? message->data : EW_STR("null"));
 }

@@ -147,7 +147,8 @@ uint32_t ew__jr_capacity(const ew__peer *base);
 const char *ew__jr_refuses(const ew_request_options *options);
 void ew__jr_answer(ew__jr_call *entry, const ew__rpc *message);
 void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message);
-void ew__jr_send_now(ew__jr_call *entry); /* the peer is known now */
+void ew__jr_answer_chunk(ew__jr_call *entry, ew_str data); /* of a stream that is open */
+void ew__jr_send_now(ew__jr_call *entry);                  /* the peer is known now */
 void ew__jr_fail(ew__jr_call *entry, ew_origin origin, ew_status status, const char *message);
 void ew__jr_overrun(ew__jr_call *entry); /* its stream held up the connection: the peer is asked to stop */
 void ew__jr_fail_sent(ew__jr_peer *peer, ew_origin origin, ew_status status, ew_str message);

@@ -35,17 +35,36 @@ ew_err ew__jr_one_line(const ew__jr_peer *peer, ew_str json, ew__buf *buf, ew_st
 
 /* ---- producers of ours ---- */
 
-ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json) {
+static bool may_send(const ew__jr_peer *peer, size_t len) {
+    return ew__rpc_fits(&peer->calls, len) && ew__rpc_has_place(&peer->calls, len);
+}
+
+/* The ordinary way: a chunk that may be large, have newlines, or go behind a header. */
+static ew_err send_any_chunk(ew__jr_call *entry, ew_str json) {
     ew__jr_peer *peer = ew__jr_peer_of(entry);
     ew__rpc_out message;
     ew__buf line;
     ew_err err = ew__jr_one_line(peer, json, &line, &json);
     ew__rpc_put_frame(&message, entry->base.id, EW__RPC_STREAM_DATA, json);
-    if (err == EW_OK && (!ew__rpc_fits(&peer->calls, message.len) || !ew__rpc_has_place(&peer->calls, message.len)))
+    if (err == EW_OK && !may_send(peer, message.len))
         err = EW_ELIMIT;
     if (err == EW_OK)
         ew__jr_send(peer, &message, NULL);
     ew__buf_done(&line);
+    return err;
+}
+
+ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json) {
+    ew__jr_peer *peer = ew__jr_peer_of(entry);
+    size_t len = ew__rpc_data_frame_len(entry->base.id, json);
+    bool small = len < EW__RPC_SMALL && entry->base.id.len && json.len;
+    ew_err err = EW_OK;
+    if (EW__UNLIKELY(!small || peer->framing != EW__FRAMING_LINES || ew__json_has_newline(json)))
+        err = send_any_chunk(entry, json);
+    else if (may_send(peer, len))
+        ew__rpc_reader_send_frame(&peer->reader, entry->base.id, json);
+    else
+        err = EW_ELIMIT;
     if (err != EW_OK)
         return err;
     if (peer->reader.closed)

@@ -54,7 +54,7 @@ static void on_accepted(ew_call *call) {
         return;
     ew__rpc_put_result(&message, entry->base.id, EW__RPC_STREAM_OPEN, EW_STR("null"));
     ew__jr_send(ew__jr_peer_of(entry), &message, NULL);
-    if (conn->ops->hurry && !ew__jr_peer_of(entry)->reader.closed)
+    if (conn->ops->hurry && !ew__jr_peer_of(entry)->reader.closed && !ew__rpc_is_elsewhere(call))
         conn->ops->hurry(conn);
 }
 

@@ -92,6 +92,17 @@ static void on_text(ew__rpc_reader *reader, const ew__json_doc *doc) {
         ew__jr_take(peer, doc, NULL);
 }
 
+/* The stream that spoke last mostly goes on: then its id needs no looking up, and its frame no parsing. */
+static bool on_piece(ew__rpc_reader *reader, ew_str text) {
+    ew__rpc_call *entry = reader->calls->speaks;
+    ew_str data;
+    if (!entry || !ew__rpc_is_data_frame(text, entry->id, &data))
+        return false;
+    learn_framing(jr_of_reader(reader));
+    ew__jr_answer_chunk(ew__jr_call_of(entry), data);
+    return true;
+}
+
 /* It is answered, unless the answer could be taken for that to a call of the peer's own (a null id). */
 static void on_no_text(ew__rpc_reader *reader, ew__line_event event, const char *problem, ew_str text) {
     ew__jr_peer *peer = jr_of_reader(reader);
@@ -121,7 +132,7 @@ static void on_ended(ew__rpc_reader *reader) {
 }
 
 static const ew__rpc_reader_ops reader_ops = {
-    .text = on_text, .refuse = on_no_text, .lost = on_lost, .ended = on_ended};
+    .piece = on_piece, .text = on_text, .refuse = on_no_text, .lost = on_lost, .ended = on_ended};
 
 /* ---- life ---- */
 

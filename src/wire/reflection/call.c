@@ -355,11 +355,22 @@ static void on_state(ew__rf_call *entry, ew_str trace_id) {
 }
 
 static void give_chunk(ew__rf_call *entry, ew_str json) {
+    entry->base.all->speaks = &entry->base;
     ew_call *call = ew_call_ref(entry->base.call); /* the caller may let go while it takes the chunk */
     ew_err err = ew__call_chunk_valid(call, json);
     if (call->callee_open && err == EW_FULL)
         ew__rpc_call_block(&entry->base);
     ew_call_unref(call);
+}
+
+/* The stream that spoke last mostly goes on: then its id needs no looking up, and its message no parsing. */
+bool ew__rf_took_chunk(ew__rf_peer *peer, ew_str text) {
+    ew__rpc_call *entry = peer->calls.speaks;
+    ew_str chunk;
+    if (!entry || !ew__rf_is_chunk(text, entry->id, &chunk))
+        return false;
+    give_chunk(rf_call(entry), chunk);
+    return true;
 }
 
 void ew__rf_notified(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc *message) {

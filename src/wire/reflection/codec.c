@@ -240,9 +240,17 @@ static void put_piece_of_stream(ew__rpc_out *out, ew_str head, ew_str id, ew_str
     ew__rpc_out_add(out, EW_STR("}}"));
 }
 
-void ew__rf_put_chunk(ew__rpc_out *out, ew_str id, ew_str chunk) {
-    put_piece_of_stream(out, EW_STR("{\"jsonrpc\":\"2.0\",\"method\":\"streamChunk\",\"params\":{\"requestId\":"), id,
-                        chunk);
+#define CHUNK_HEAD EW_STR("{\"jsonrpc\":\"2.0\",\"method\":\"streamChunk\",\"params\":{\"requestId\":")
+
+void ew__rf_put_chunk(ew__rpc_out *out, ew_str id, ew_str chunk) { put_piece_of_stream(out, CHUNK_HEAD, id, chunk); }
+
+bool ew__rf_is_chunk(ew_str text, ew_str id, ew_str *ret_chunk) {
+    const ew_str head = CHUNK_HEAD, middle = EW_STR(",\"chunk\":");
+    size_t before = head.len + id.len + middle.len;
+    return text.len > before + 2 && memcmp(text.ptr, head.ptr, head.len) == 0 &&
+           memcmp(text.ptr + head.len + id.len, middle.ptr, middle.len) == 0 &&
+           memcmp(text.ptr + head.len, id.ptr, id.len) == 0 && memcmp(text.ptr + text.len - 2, "}}", 2) == 0 &&
+           ew__json_value_between(text, before, 2, ret_chunk);
 }
 
 void ew__rf_put_result(ew__rpc_out *out, ew_str id, ew_str result, ew_str trace_id) {

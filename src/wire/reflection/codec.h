@@ -66,6 +66,9 @@ void ew__rf_read_fault(ew_str error, char *text, size_t capacity, ew_fault *ret,
 /* The error object: code 0 is that of a failed action. trace_id may be empty. */
 ew_err ew__rf_write_fault(ew__buf *buf, int64_t code, const ew_fault *fault, ew_str trace_id);
 
+/* Whether a text is, to the byte, what ew__rf_put_chunk writes for this id. False: it may say the same otherwise. */
+bool ew__rf_is_chunk(ew_str text, ew_str id, ew_str *ret_chunk);
+
 void ew__rf_put_state(ew__rpc_out *out, ew_str id, ew_str trace_id);
 void ew__rf_put_chunk(ew__rpc_out *out, ew_str id, ew_str chunk);
 void ew__rf_put_result(ew__rpc_out *out, ew_str id, ew_str result, ew_str trace_id);

@@ -113,6 +113,7 @@ void ew__rf_serve_gone(ew__rf_peer *peer);
 ew_err ew__rf_open(ew__peer *base, ew_call *call);
 uint32_t ew__rf_capacity(const ew__peer *base);
 const char *ew__rf_refuses(const ew_request_options *options);
+bool ew__rf_took_chunk(ew__rf_peer *peer, ew_str text); /* a text that can be told by its bytes, not parsed yet */
 void ew__rf_notified(ew__rf_peer *peer, const ew__json_doc *doc,
                      const ew__rpc *message); /* streamChunk, runActionState */
 void ew__rf_answered(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc *message);

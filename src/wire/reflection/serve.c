@@ -51,7 +51,7 @@ static void on_accepted(ew_call *call) {
         return;
     ew__rf_put_state(&out, entry->base.id, trace_id(call));
     ew__rf_send(peer, &out, NULL);
-    if (call->wants_chunks && conn->ops->hurry && !peer->closed)
+    if (call->wants_chunks && conn->ops->hurry && !peer->closed && !ew__rpc_is_elsewhere(call))
         conn->ops->hurry(conn);
 }
 

@@ -250,6 +250,8 @@ static const char *read_error(ew_str error, ew__rrq_outcome *ret) {
     ret->no_handler = ew__str_is(plain(type), types[0].type);
     if (ours)
         fault->status = status;
+    if (ret->no_handler) /* it says more than its status: the runner has not run anything, and never will */
+        return keep_all(ret, type, ours ? NONE : code, details);
     if ((!is_absent(code) && !ours) || (!is_absent(type) && !known_type))
         return keep_all(ret, known_type ? NONE : type, ours ? NONE : code, details);
     fault->details = is_absent(details) ? NONE : details;

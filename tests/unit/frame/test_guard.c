@@ -222,6 +222,45 @@ static void test_frame_guard__chunk_ends(void **state) {
     }
 }
 
+/* A chunk that is taken whole is what the guard finds step by step, and one byte less of it is not taken. */
+static void test_frame_guard__whole_chunks(void **state) {
+    (void)state;
+    static const char *const good[] = {"1\r\na\r\n", "5\r\n\r\n\r\n1\r\n", "0A\r\n0123456789\r\n",
+                                       "000b\r\n0123456789a\r\n"};
+    static const char *const others[] = {"0\r\n\r\n",
+                                         "00001\r\na\r\n",
+                                         "1;a\r\na\r\n",
+                                         "1\na\r\n",
+                                         "1\r\naa\r\n",
+                                         "2\r\na\r\n",
+                                         "1\r\na\n\n",
+                                         " 1\r\na\r\n",
+                                         "\r\na\r\n",
+                                         "g\r\na\r\n",
+                                         "0000\r\na\r\n",
+                                         "-1\r\na\r\n",
+                                         ""};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        ew__guard guard = {.request = true};
+        ew_str data;
+        size_t n = strlen(good[i]), used = 0;
+        ew__guard_chunks_begin(&guard);
+        assert_int_equal(ew__guard_whole_chunk(&guard, good[i], n - 1, &data), 0);
+        assert_int_equal(ew__guard_whole_chunk(&guard, good[i], n, &data), n);
+        assert_int_equal(ew__guard_chunks(&guard, good[i], n, &http_trace_limits, &used), 0);
+        assert_true(ew__guard_behind_data(&guard));
+        assert_int_equal(used, n - 2);
+        assert_true(data.ptr + data.len == good[i] + used);
+        assert_int_equal(ew__guard_whole_chunk(&guard, good[i], n, &data), 0); /* not between two chunks */
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        ew__guard guard = {.request = true};
+        ew_str data;
+        ew__guard_chunks_begin(&guard);
+        assert_int_equal(ew__guard_whole_chunk(&guard, others[i], strlen(others[i]), &data), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frame_guard__every_byte_of_a_field),
@@ -232,6 +271,7 @@ int main(void) {
         cmocka_unit_test(test_frame_guard__lengths),
         cmocka_unit_test(test_frame_guard__authority_of_absolute_targets),
         cmocka_unit_test(test_frame_guard__chunk_ends),
+        cmocka_unit_test(test_frame_guard__whole_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,11 +59,11 @@ static void test_frame_http1__reads_one_after_the_other(void **state) {
     expect(&request,
            "GET /a HTTP/1.1\r\nHost: a\r\n\r\n" POST_HEAD
            "content-length: 2\r\n\r\nhi\r\nOPTIONS * HTTP/1.1\r\nHost: a\r\n\r\nHEAD /b "
-           "HTTP/1.1\r\nHost: a\r\n\r\nDELETE /c HTTP/1.1\r\nHost: a\r\n\r\n",
+           "HTTP/1.1\r\nHost: a\r\n\r\nDELETE /c HTTP/1.1\r\nHost: a\r\n\r\nPUT /d HTTP/1.1\r\nHost: a\r\n\r\n",
            "head 1 /a 0 1.1 keep no length\nHost=a\nend\n"
            "head 3 /x 0 1.1 keep length 2\nHost=localhost\ncontent-length=2\nbody hi\nend\n"
            "head 4 * 0 1.1 keep no length\nHost=a\nend\nhead 2 /b 0 1.1 keep no length\nHost=a\nend\n"
-           "head 0 /c 0 1.1 keep no length\nHost=a\nend\n");
+           "head 5 /c 0 1.1 keep no length\nHost=a\nend\nhead 0 /d 0 1.1 keep no length\nHost=a\nend\n");
 }
 
 static void test_frame_http1__reads_chunks(void **state) {

@@ -83,6 +83,8 @@ static void test_frame_sse__reads_what_servers_send(void **state) {
     expect("\xef\xbb\xbf"
            "data: 1\n\n",
            "D1|");
+    expect("data: 0\n\ndata: 1\rdata: 2\n\ndata: 3\r\n\ndata: 4\n\n\ndata: 5\n\n", "D0|D1\n2|D3|D4|D5|");
+    expect("data: 0\n\ndata: 1\ndata: 2\n\ndata: 3\nid: 1\n\ndata: 4\nerror: 5\n\n", "D0|D1\n2|D3|D4|F5|");
     expect("error: {\"error\":1}\n\n", "F{\"error\":1}|");
     expect("error:x\n\n", "Fx|");
     expect("\n\n\r\n\rdata: 1\n\n\n\n\n", "D1|");

@@ -470,6 +470,48 @@ static void test_json_scan__too_long(void **state) {
     assert_int_equal(ew_json_check(text, NULL), EW_ELIMIT);
 }
 
+/* What is said to be a value between two ends makes a valid text, with that value in it; and the usual ones are told. */
+static void check_between(ew_str value, bool expected) {
+    static ew__json_doc doc;
+    char text[600] = "{\"a\":{\"b\":";
+    ew_str got = ew__str(NULL, 0);
+    memcpy(text + 10, value.ptr, value.len);
+    memcpy(text + 10 + value.len, "}}", 2);
+    ew_str whole = ew__str(text, value.len + 12);
+    if (ew__json_value_between(whole, 10, 2, &got) != expected) {
+        fail_msg("%.*s", (int)whole.len, whole.ptr);
+    }
+    if (expected) {
+        assert_true(got.ptr == text + 10 && got.len == value.len);
+        assert_int_equal(ew__json_parse(&doc, whole), EW_OK);
+        ew_str inner = ew__json_find(&doc, EW_STR("a"), NULL);
+        assert_true(ew__str_is(ew__json_find_in(inner, EW_STR("b"), NULL), value));
+    }
+}
+
+static void test_json_scan__value_between(void **state) {
+    (void)state;
+    static const char *const values[] = {"1", "\"x\"", "null", "[1, 2]", "{\"b\":{}}", "\"},\\\"\""};
+    static const char *const others[] = {"",   " 1",   "1 ",         "\n1",      "1,\"b\":2", "1},\"a\":{\"b\":2",
+                                         "01", "[1}]", "{\"b\":1}}", "\"\xff\"", "1 2",       "\"",
+                                         "}}", "tru"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        check_between(ew_str_from(values[i]), true);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        check_between(ew_str_from(others[i]), false);
+    }
+    for (size_t depth = 100; depth < 140; depth++) { /* 126 levels and the two around them are allowed */
+        char text[300];
+        memset(text, '[', depth);
+        memset(text + depth, ']', depth);
+        check_between(ew__str(text, 2 * depth), depth <= 126);
+    }
+    ew_str got;
+    assert_false(ew__json_value_between(EW_STR("ab"), 1, 1, &got));
+    assert_false(ew__json_value_between(EW_STR("a"), 10, 2, &got));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_scan__accepts),         cmocka_unit_test(test_json_scan__refuses),
@@ -478,6 +520,7 @@ int main(void) {
         cmocka_unit_test(test_json_scan__hills),           cmocka_unit_test(test_json_scan__long_tokens),
         cmocka_unit_test(test_json_scan__backslashes),     cmocka_unit_test(test_json_scan__mutations),
         cmocka_unit_test(test_json_scan__all_short_texts), cmocka_unit_test(test_json_scan__too_long),
+        cmocka_unit_test(test_json_scan__value_between),
     };
     return cmocka_run_group_tests_name("json_scan", tests, NULL, NULL);
 }

@@ -139,13 +139,30 @@ static void test_json_write__limit(void **state) {
     }
 }
 
+/* Every byte at every place of short texts; what is plain needs no rewriting, and most texts are plain. */
+static void test_json_write__plain_line(void **state) {
+    (void)state;
+    for (size_t n = 0; n < 140; n++) {
+        char text[140];
+        memset(text, 'x', sizeof text);
+        assert_int_equal(ew__json_is_plain_line(ew__str(text, n)), n >= 8 && n <= 128);
+        for (size_t at = 0; at < n && n >= 8 && n < 20; at++) {
+            for (int c = 0; c < 256; c++) {
+                text[at] = (char)c;
+                assert_int_equal(ew__json_is_plain_line(ew__str(text, n)), c >= 0x20 && c < 0x7f);
+            }
+            text[at] = 'x';
+        }
+    }
+}
+
 int main(void) {
     ew__test_env_init(&env, 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_write__strings),     cmocka_unit_test(test_json_write__round_trip),
         cmocka_unit_test(test_json_write__minify),      cmocka_unit_test(test_json_write__ascii),
         cmocka_unit_test(test_json_write__has_newline), cmocka_unit_test(test_json_write__no_memory),
-        cmocka_unit_test(test_json_write__limit),
+        cmocka_unit_test(test_json_write__limit),       cmocka_unit_test(test_json_write__plain_line),
     };
     return cmocka_run_group_tests_name("json_write", tests, NULL, NULL);
 }

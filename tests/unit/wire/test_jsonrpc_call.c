@@ -157,6 +157,31 @@ static void test_wire_jsonrpc__stream_of_everywire(void **state) {
     world_done(&w);
 }
 
+/* Rows of one stream, streams in turn, other spellings between them; and what comes after the end is nobody's. */
+static void test_wire_jsonrpc__rows_of_streams(void **state) {
+    (void)state;
+    world w;
+    world_call(&w);
+    rig_call *a = call_stream(&w, "/x/y"), *b = call_stream(&w, "/x/z");
+    answer_discover(&w, true);
+    hear(&w, RPC "'id':$1,'method':'/x/y?stream=true','params':null}\n" RPC
+                 "'id':$2,'method':'/x/z?stream=true','params':null}");
+    say(&w, RPC "'id':$1,'stream':1,'result':null}\n" RPC "'id':$2,'stream':1,'result':null}");
+    say(&w,
+        RPC "'id':$1,'stream':2,'data':1}\n" RPC "'id':$1,'stream':2,'data':[2]}\n" RPC
+            "'id':$1,'stream':2, 'data':3}\n" RPC "'id':$1,'stream':2,'data':4}" RPC "'id':$1,'stream':2,'data':5}");
+    say(&w,
+        RPC "'id':$2,'stream':2,'data':1}\n" RPC "'id':$1,'stream':2,'data':6}\n" RPC "'id':$2,'stream':2,'data':2}");
+    check_chunks(a, "1 [2] 3 4 5 6");
+    say(&w, RPC "'id':$2,'stream':3,'data':{'result':9}}\n" RPC "'id':$2,'stream':2,'data':3}");
+    check_done(b, "9");
+    check_chunks(b, "1 2");
+    say(&w, RPC "'id':$1,'stream':2,'data':7}\n" RPC "'id':$1,'stream':2,'data':8,'data':9}");
+    check_failed(a, EW_STATUS_INTERNAL, EW_ORIGIN_PROTOCOL, "a member is repeated");
+    check_chunks(a, "1 [2] 3 4 5 6 7");
+    world_done(&w);
+}
+
 /* Any other peer: the base response's result is the result, unless the close frame has one. */
 static void test_wire_jsonrpc__stream_of_others(void **state) {
     (void)state;
@@ -553,6 +578,7 @@ int main(void) {
         cmocka_unit_test(test_wire_jsonrpc__errors),
         cmocka_unit_test(test_wire_jsonrpc__odd_answers),
         cmocka_unit_test(test_wire_jsonrpc__stream_of_everywire),
+        cmocka_unit_test(test_wire_jsonrpc__rows_of_streams),
         cmocka_unit_test(test_wire_jsonrpc__stream_of_others),
         cmocka_unit_test(test_wire_jsonrpc__discover_answers),
         cmocka_unit_test(test_wire_jsonrpc__discover_time),

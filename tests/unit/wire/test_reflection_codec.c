@@ -463,6 +463,22 @@ static void test_wire_reflection_codec__messages(void **state) {
     check_out(&out, "{'jsonrpc':'2.0','method':'endInputStream','params':{'requestId':'a'}}");
 }
 
+/* A chunk that is told by its bytes is one; every other text is left to the reader of messages. */
+static void test_wire_reflection_codec__plain_chunks(void **state) {
+    (void)state;
+#define CHUNK "{\"jsonrpc\":\"2.0\",\"method\":\"streamChunk\",\"params\":{\"requestId\":\"a\",\"chunk\":"
+    const ew_str id = EW_STR("\"a\"");
+    static const char *const others[] = {CHUNK "1}",           CHUNK " 1}}", CHUNK "1,\"chunk\":2}}", CHUNK "}}",
+                                         CHUNK "1},\"id\":2}", CHUNK "1]}",  CHUNK "tru}}",           "{}"};
+    ew_str chunk;
+    assert_true(ew__rf_is_chunk(EW_STR(CHUNK "{\"i\":[1]}}}"), id, &chunk));
+    assert_true(ew_str_eq(chunk, EW_STR("{\"i\":[1]}")));
+    assert_false(ew__rf_is_chunk(EW_STR(CHUNK "1}}"), EW_STR("\"b\""), &chunk));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(ew__rf_is_chunk(ew_str_from(others[i]), id, &chunk));
+#undef CHUNK
+}
+
 /* ---- lists ---- */
 
 static void check_listing(const char *listing, bool flat, bool wrapped, const char *expected, int line) {
@@ -561,6 +577,7 @@ int main(void) {
         cmocka_unit_test(test_wire_reflection_codec__fault_round_trip),
         cmocka_unit_test(test_wire_reflection_codec__write_fault),
         cmocka_unit_test(test_wire_reflection_codec__messages),
+        cmocka_unit_test(test_wire_reflection_codec__plain_chunks),
         cmocka_unit_test(test_wire_reflection_codec__write_listing),
         cmocka_unit_test(test_wire_reflection_codec__write_listing_welcome),
         cmocka_unit_test(test_wire_reflection_codec__write_listing_limit),

@@ -408,6 +408,46 @@ static void test_wire_rpc__put(void **state) {
     assert_string_equal(text_of(&out), RPC "'id':'i','stream':3,'data':{'result':[1]}}");
 }
 
+/* A frame that is told by its bytes is what the reader of envelopes finds; others are left to that. */
+static void test_wire_rpc__data_frames(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *data; /* NULL: it is not told */
+    } rows[] = {
+        {RPC "'id':'i','stream':2,'data':[1]}", "[1]"},
+        {RPC "'id':'i','stream':2,'data':{'data':{}}}", "{'data':{}}"},
+        {RPC "'id':'i','stream':2,'data':'}'}", "'}'"},
+        {RPC "'id':'j','stream':2,'data':[1]}", NULL},
+        {RPC "'id':'i','stream':3,'data':[1]}", NULL},
+        {RPC "'id':'i','stream':2,'data':[1] }", NULL},
+        {RPC "'id':'i','stream':2,'data': [1]}", NULL},
+        {RPC "'id':'i','stream':2,'data':1,'data':2}", NULL},
+        {RPC "'id':'i','stream':2,'data':1,'id':'j'}", NULL},
+        {RPC "'id':'i','stream':2,'data':1}}", NULL},
+        {RPC "'id':'i','stream':2,'data':}", NULL},
+        {RPC "'id':'i','stream':2,'data':1]", NULL},
+        {RPC "'id':'i','stream':2}", NULL},
+        {"{'id':'i'}", NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[200], data[50], frame[200];
+        ew_str got;
+        (void)snprintf(text, sizeof text, "%s", rows[i].text);
+        (void)snprintf(data, sizeof data, "%s", rows[i].data ? rows[i].data : "");
+        swap_quotes(text);
+        swap_quotes(data);
+        assert_int_equal(ew__rpc_is_data_frame(ew_str_from(text), EW_STR("\"i\""), &got), rows[i].data != NULL);
+        if (!rows[i].data)
+            continue;
+        assert_true(ew_str_eq(got, ew_str_from(data)));
+        size_t n = ew__rpc_data_frame_len(EW_STR("\"i\""), got);
+        assert_int_equal(ew__rpc_write_data_frame((uint8_t *)frame, EW_STR("\"i\""), got) - (uint8_t *)frame, n);
+        assert_true(ew_str_eq(ew__str(frame, n), ew_str_from(text)));
+    }
+}
+
 static void test_wire_rpc__write_error(void **state) {
     (void)state;
     ew__buf buf;
@@ -456,7 +496,7 @@ int main(void) {
         cmocka_unit_test(test_wire_rpc__no_object), cmocka_unit_test(test_wire_rpc__key),
         cmocka_unit_test(test_wire_rpc__text),      cmocka_unit_test(test_wire_rpc__read_error),
         cmocka_unit_test(test_wire_rpc__put),       cmocka_unit_test(test_wire_rpc__write_error),
-        cmocka_unit_test(test_wire_rpc__own_ids),
+        cmocka_unit_test(test_wire_rpc__own_ids),   cmocka_unit_test(test_wire_rpc__data_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
