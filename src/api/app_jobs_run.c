@@ -36,6 +36,8 @@ typedef struct attempt {
 
 static void drop_first(attempt *a) {
     held *first = a->first;
+    if (!first)
+        return;
     a->first = first->next;
     a->n_held--;
     a->held_bytes -= first->len;

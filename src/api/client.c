@@ -89,6 +89,8 @@ static const char *copy_own(ew_client *client, const char *text) {
 /* Where the command runs, and what its environment has beside ours. */
 static ew_err copy_surroundings(ew_client *client, const ew_client_options *options) {
     size_t n = 0;
+    if (!options)
+        return EW_OK;
     while (options->environment && options->environment[n])
         n++;
     if (options->folder && !(client->rules.folder = copy_own(client, options->folder)))

@@ -192,7 +192,7 @@ const char *ew_jobs_notice(const ew_jobs *jobs) { return jobs ? jobs->store->ops
 static ew_str value_at(ew_str params, ew_str path) {
     if (ew__str_has_prefix(path, EW_STR("params.")))
         path = ew__str(path.ptr + 7, path.len - 7);
-    while (path.len && params.len) {
+    while (path.ptr && path.len && params.len) {
         const char *dot = memchr(path.ptr, '.', path.len);
         size_t n = dot ? (size_t)(dot - path.ptr) : path.len;
         params =
@@ -205,7 +205,7 @@ static ew_str value_at(ew_str params, ew_str path) {
 /* A JSON string without quotes and escapes, in the arena where it has some. Empty: none, or no memory. */
 static ew_str plain(ew__arena *arena, ew_str value) {
     size_t n = 0;
-    if (ew_json_typeof(value) != EW_JSON_STRING)
+    if (!value.ptr || ew_json_typeof(value) != EW_JSON_STRING)
         return ew__str(NULL, 0);
     if (!memchr(value.ptr, '\\', value.len))
         return ew__str(value.ptr + 1, value.len - 2);

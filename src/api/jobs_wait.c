@@ -80,7 +80,7 @@ static ew_err look(ew__question *q, waiting *w) {
     ew_err err = ew__question_ask(q);
     if (err != EW_OK)
         return err;
-    for (size_t i = 0; i < get->ret_n_chunks; i++) {
+    for (size_t i = 0; w->on_chunk && i < get->ret_n_chunks; i++) {
         w->after = get->ret_chunks[i].seq;
         if (!w->on_chunk(w->after, get->ret_chunks[i].json, w->ud))
             return EW_ECANCELLED;

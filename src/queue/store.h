@@ -37,8 +37,8 @@ typedef struct ew__op ew__op;
 
 typedef enum ew__guard {
     EW__GUARD_NONE,
-    EW__GUARD_UNIQUE,   /* while the key lives and its job exists: that job's id, and nothing new */
-    EW__GUARD_RATE,     /* while the key lives: nothing new, and no id */
+    EW__GUARD_UNIQUE, /* while the key lives and its job exists: that job's id, and nothing new */
+    EW__GUARD_RATE,   /* while the key lives: nothing new, and no id */
     /*
      * The key's job, if it is still PENDING, gets this function, params, times, limits and queue instead (a trace only
      * if there is one; its enqueued_at stays); the key lives on.
@@ -214,7 +214,7 @@ typedef struct ew__queue_stats {
     ew_str name;
     /* pending: all that waits, also for another attempt; dead: its jobs that are dead letters */
     uint64_t pending, active, retrying, completed, failed, cancelled, dead;
-    int64_t oldest_due, newest_due;                                         /* run_at; 0: nothing waits */
+    int64_t oldest_due, newest_due; /* run_at; 0: nothing waits */
     bool paused;
     int64_t average_wait_ms; /* from enqueue to start, over those that began; -1: not known */
 } ew__queue_stats;

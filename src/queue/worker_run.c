@@ -210,6 +210,10 @@ static void decide(ew__attempt *attempt, const ew__outcome *outcome) {
         after_stop(attempt, outcome);
         return;
     }
+    if (!outcome) { /* only those that were asked to stop are given up */
+        attempt->outcome = (ew__outcome){.kind = EW__OUTCOME_BACK};
+        return;
+    }
     if (copy_outcome(attempt, outcome) != EW_OK) { /* what it comes to stays, its words are gone */
         attempt->outcome = (ew__outcome){.kind = outcome->kind, .retry_after_ms = outcome->retry_after_ms};
         if (outcome->kind == EW__OUTCOME_SUCCESS) {

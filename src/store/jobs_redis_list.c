@@ -229,6 +229,9 @@ static ew_err collect(listing *l) {
 static ew_err read_some(listing *l, size_t first, size_t n) {
     ew__redis_link *link = &l->self->link;
     ew_err err = EW_OK;
+    if (!l->picks) {
+        return EW_OK;
+    }
     for (size_t i = first; i < first + n && err == EW_OK; i++) {
         ew__redis_word(link, "HGETALL");
         ew__redis_key(link, EW__RRQ_JOB, ew__str(l->picks[i].id, l->picks[i].len));

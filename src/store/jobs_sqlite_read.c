@@ -146,7 +146,7 @@ static ew__queue_stats *queue_of(ew__jobs_file *self, found_queues *queues, sqli
     if (queues->n == queues->room) {
         grow_queues(self, queues);
     }
-    if (self->code != SQLITE_OK) {
+    if (self->code != SQLITE_OK || !queues->all) {
         return NULL;
     }
     memmove(queues->all + low + 1, queues->all + low, (queues->n++ - low) * sizeof *queues->all);
