@@ -23,7 +23,7 @@ typedef struct numbered {
     ew__op op;
     ew__arena arena;
     size_t number;
-    char id[16];
+    char id[24];
 } numbered;
 
 static void many_done(ew__op *op) {
@@ -175,7 +175,7 @@ static void *party_main(void *arg) {
     party *p = arg;
     ew__arena arena;
     for (int i = 0; i < EACH && p->err == EW_OK && !p->wrong; i++) {
-        char id[16];
+        char id[24];
         ew__arena_init(&arena, p->c->env, NULL, 0);
         (void)snprintf(id, sizeof id, "j%d", p->number * EACH + i);
         ew__op op = {.kind = EW__OP_ENQUEUE, .arena = &arena};
