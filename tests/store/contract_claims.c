@@ -202,7 +202,7 @@ static void test_contract__what_waits_or_has_ended_is_nobodys(void **state) {
                                           EW__JOB_CANCELLED};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         ew__job job = contract_job(c, "");
-        char id[8];
+        char id[24];
         (void)snprintf(id, sizeof id, "j%zu", i);
         job.id = S(id);
         contract_add(c, job);

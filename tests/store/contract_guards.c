@@ -69,7 +69,7 @@ static void test_contract__unique_until_the_end(void **state) {
     static const ew__job_status ends[] = {EW__JOB_COMPLETED, EW__JOB_FAILED, EW__JOB_CANCELLED};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         ew__job job = contract_job(c, "");
-        char id[8];
+        char id[24];
         (void)snprintf(id, sizeof id, "j%zu", i);
         job.id = S(id);
         job.unique_key = S("k");

@@ -202,7 +202,7 @@ static void test_contract__small_results(void **state) {
     contract *c = *state;
     static const char *const results[] = {"null", "0", "\"\"", "false", "{}"};
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
-        char id[8];
+        char id[24];
         (void)snprintf(id, sizeof id, "j%zu", i);
         contract_add_id(c, id);
         ew__job job = contract_claim(c, "w1", id);

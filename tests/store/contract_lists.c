@@ -164,7 +164,7 @@ static void test_contract__queues_with_counts(void **state) {
     static const ew__job_status ends[] = {EW__JOB_COMPLETED, EW__JOB_COMPLETED, EW__JOB_FAILED,
                                           EW__JOB_CANCELLED, EW__JOB_RETRYING,  EW__JOB_ACTIVE};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        char id[8];
+        char id[24];
         (void)snprintf(id, sizeof id, "j%zu", i);
         contract_add_id(c, id);
         ew__job job = contract_claim(c, "w", id);

@@ -232,7 +232,7 @@ static void test_store_sqlite__sweeps_in_steps(void **state) {
         ew__job job = contract_job(&w->c, "");
         job.id = contract_text(&w->c, "j%03d", i);
         job.result_ttl_ms = 1000;
-        char key[8];
+        char key[24];
         (void)snprintf(key, sizeof key, "k%03d", i);
         (void)contract_guarded(&w->c, job, EW__GUARD_UNIQUE, key);
     }

@@ -14,7 +14,7 @@ enum { JOBS = 64, LEASE_MS = 15000 };
 
 /* What the outside world knows of a job. */
 typedef struct known {
-    char id[16];
+    char id[24];
     bool enqueued;  /* acknowledged */
     unsigned ended; /* acknowledged ends */
     char result[24];

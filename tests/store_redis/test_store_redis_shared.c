@@ -67,7 +67,7 @@ static void test_shared__enormous_timeouts(void **state) {
     static const char *const times[] = {"1000000000000000", "9223372036854775807", "9223372036854775",
                                         "99999999999999999999"};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-        char id[8];
+        char id[24];
         (void)snprintf(id, sizeof id, "j%zu", i);
         world_rrq_job(w, id, "job_timeout_seconds", times[i], "result_ttl_seconds", times[i], NULL);
         ew__job job = contract_claim(&w->c, "w1", id);
@@ -293,7 +293,7 @@ static void test_shared__rrq_recovers_ours(void **state) {
 
 static void test_shared__many_lost(void **state) {
     world *w = *state;
-    char id[16];
+    char id[24];
     for (int i = 0; i < 301; i++) {
         (void)snprintf(id, sizeof id, "j%03d", i);
         (void)server_do(&w->s, "HSET rrq:job:%s status PENDING enqueue_time 2026-03-01T10:00:00+00:00 function_name f",

@@ -60,7 +60,7 @@ static void test_queue_worker__a_hint_during_a_claim(void **state) {
 
 static void test_queue_worker__no_more_than_places(void **state) {
     (void)state;
-    char id[8];
+    char id[24];
     ew__worker_options options = usual();
     for (int i = 0; i < 10; i++) {
         (void)snprintf(id, sizeof id, "j%d", i);
@@ -124,7 +124,7 @@ static void test_queue_worker__limits_of_queues(void **state) {
     (void)state;
     static const ew__worker_queue queues[] = {{.name = {"one", 3}, .concurrency = 1},
                                               {.name = {"rated", 5}, .rate = 2, .rate_ms = 1000}};
-    char id[8];
+    char id[24];
     ew__worker_options options = usual();
     options.queues = queues;
     options.n_queues = 2;
@@ -152,7 +152,7 @@ static void test_queue_worker__limits_of_queues(void **state) {
 static void test_queue_worker__room_of_runners(void **state) {
     (void)state;
     static const ew__worker_queue queues[] = {{.name = {"a", 1}}, {.name = {"b", 1}}};
-    char id[8];
+    char id[24];
     ew__worker_options options = usual();
     options.queues = queues;
     options.n_queues = 2;
