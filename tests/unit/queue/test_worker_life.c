@@ -288,7 +288,7 @@ static void test_queue_worker_life__chunks(void **state) {
     world_pass(&s->w, 100);
     seen *run = run_of("a");
     assert_int_equal(ew__run_chunk(run->run, EW_STR("0")), EW_OK); /* leaves at once */
-    char text[8];
+    char text[16];
     for (int i = 1; i <= 64; i++) {
         int n = snprintf(text, sizeof text, "%d", i);
         assert_int_equal(ew__run_chunk(run->run, ew__str(text, (size_t)n)), i < 64 ? EW_OK : EW_FULL);
