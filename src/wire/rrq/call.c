@@ -10,6 +10,8 @@
  */
 #include "wire/rrq/rrq.h"
 
+#define FEW_PLACES 64 /* with fewer than that none is left alone */
+#define SPARE_PLACES 4
 #define STUCK_SHARE 4     /* one in so many places: then it is given no more */
 #define MESSAGE_ROOM 1024 /* messages of errors with escapes are decoded, up to here */
 
@@ -138,16 +140,22 @@ const char *ew__rrq_refuses(const ew_request_options *options) {
     return ew__rrq_context_problem(options->context);
 }
 
-uint64_t ew__rrq_most(const ew_limits *limits) { return limits->runner_calls; }
+/*
+ * RRQ's runners take 64 requests at a time, and the Rust one counts a request for a moment after it has answered it:
+ * with all places in use the next one may be told that it is busy.
+ */
+uint64_t ew__rrq_most(const ew_limits *limits) {
+    return limits->runner_calls >= FEW_PLACES ? limits->runner_calls - SPARE_PLACES : limits->runner_calls;
+}
 
 uint32_t ew__rrq_capacity(const ew__peer *base) {
     const ew__rrq_peer *peer = (const ew__rrq_peer *)(const void *)base;
     const ew_limits *limits = ew__rrq_limits(peer);
     bool full = base->conn->out.bytes >= limits->out_max_bytes / 2;
     bool sick = (uint64_t)peer->n_stuck * STUCK_SHARE >= limits->runner_calls;
-    if (full || sick || peer->closed || peer->draining || peer->calls.sent.n >= limits->runner_calls)
+    if (full || sick || peer->closed || peer->draining || peer->calls.sent.n >= ew__rrq_most(limits))
         return 0;
-    return (uint32_t)(limits->runner_calls - peer->calls.sent.n);
+    return (uint32_t)(ew__rrq_most(limits) - peer->calls.sent.n);
 }
 
 /* An id in quotes, in the call's memory: the given text, or a fresh one. */

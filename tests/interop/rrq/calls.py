@@ -92,7 +92,8 @@ def faults(port):
     bad(call(port, "fail", {"type": "mine", "code": "E17"}), 1, "UNKNOWN", "it failed", {"type": "mine", "code": "E17"})
     bad(call(port, "retry", {"after": 1.5, "message": "later"}), 1, "UNAVAILABLE", "later")
     bad(call(port, "late", {}), 1, "DEADLINE_EXCEEDED", "gave up by itself")
-    bad(call(port, "nothing", {}), 1, "NOT_FOUND", "No handler registered for function 'nothing'")
+    bad(call(port, "nothing", {}), 1, "NOT_FOUND", "No handler registered for function 'nothing'",
+        {"type": "handler_not_found"})
     equal(call(port, "echo", [1]).code, 2)
 
 
