@@ -81,9 +81,13 @@ class Bench:
             left = worker.process.poll
             wait_until("an empty queue of " + kind, lambda: self.redis.zcard("rrq:queue:default") == 0 or left() is not None, 120)
             try:
-                wait_until("the last job of " + kind, lambda: self.done(idents) or left() is not None, 30)
+                wait_until("the last job of " + kind, lambda: self.done(idents) or left() is not None, 15)
             except AssertionError as err:
-                raise AssertionError("%s: %s" % (err, collections.Counter(self.statuses(idents)))) from None
+                if kind == "everywire":
+                    raise AssertionError("%s: %s" % (err, collections.Counter(self.statuses(idents)))) from None
+                # RRQ's worker leaves a claimed job alone now and then, until its time is over; the runner does not have it
+                print("%s left %s undone: once more" % (kind, collections.Counter(self.statuses(idents))), flush=True)
+                return self.rate(kind, in_flight)
             if not self.done(idents):  # RRQ's worker does that when Redis takes more than half a second for an answer
                 print("%s left with %s in the middle of it: once more" % (kind, left()), flush=True)
                 return self.rate(kind, in_flight)
