@@ -230,6 +230,7 @@ static void finish(ew__attempt *attempt, const ew__outcome *outcome) {
     ew__worker *worker = attempt->run.worker;
     ew__timer_stop(&worker->timers, &attempt->timer);
     if (attempt->stopped && attempt->why == EW__STOP_LOST) {
+        worker->stats.stale++; /* the store need not be asked: it has said so */
         ew__said_drop(attempt);
         ew__attempt_leave(attempt);
         return;
