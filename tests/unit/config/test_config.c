@@ -3,17 +3,8 @@
  * its place, memory that fails.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/util.h"
-#include "config/config.h"
-#include "support/fail_env.h"
-#include <stdio.h>
+#include "unit/config/config_support.h"
 
 static const char *variable(void *ud, const char *name) {
     (void)ud;
@@ -28,26 +19,12 @@ static ew__config *parse(ew__test_env *env, const char *yaml) {
     return config;
 }
 
-static void done(ew__test_env *env, ew__config *config) {
-    ew__config_free(config);
-    assert_int_equal(ew__test_env_live_blocks(env), 0);
-}
-
-static void said(const ew__config *config, char *out, size_t size) {
-    size_t n = 0;
-    out[0] = 0;
-    for (size_t i = 0; i < config->problems.n && n < size; i++) {
-        const ew__problem *p = &config->problems.list[i];
-        n += (size_t)snprintf(out + n, size - n, "%u:%u: %s\n", p->line, p->column, p->message);
-    }
-}
-
 /* All problems of a text, in order. */
 static void expect(const char *yaml, const char *expected) {
     ew__test_env env;
     char problems[4096];
     ew__config *config = parse(&env, yaml);
-    said(config, problems, sizeof problems);
+    said(&config->problems, problems, sizeof problems);
     assert_string_equal(problems, expected);
     done(&env, config);
 }
@@ -55,7 +32,7 @@ static void expect(const char *yaml, const char *expected) {
 static ew__config *parse_fine(ew__test_env *env, const char *yaml) {
     char problems[4096];
     ew__config *config = parse(env, yaml);
-    said(config, problems, sizeof problems);
+    said(&config->problems, problems, sizeof problems);
     assert_string_equal(problems, "");
     return config;
 }

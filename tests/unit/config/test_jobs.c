@@ -3,17 +3,9 @@
  * what a worker is told, memory that fails.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "api/usual_store.h"
 #include "base/util.h"
-#include "support/fail_env.h"
-#include <stdio.h>
+#include "unit/config/config_support.h"
 
 static const char *variable(void *ud, const char *name) {
     (void)ud;
@@ -28,20 +20,6 @@ static ew__config *parse(ew__test_env *env, const char *yaml) {
     return config;
 }
 
-static void done(ew__test_env *env, ew__config *config) {
-    ew__config_free(config);
-    assert_int_equal(ew__test_env_live_blocks(env), 0);
-}
-
-static void said(const ew__config *config, char *out, size_t size) {
-    size_t n = 0;
-    out[0] = 0;
-    for (size_t i = 0; i < config->problems.n && n < size; i++) {
-        const ew__problem *p = &config->problems.list[i];
-        n += (size_t)snprintf(out + n, size - n, "%u:%u: %s\n", p->line, p->column, p->message);
-    }
-}
-
 /* All problems of a text, in order, also those that a worker would have. */
 static void expect(const char *yaml, const char *expected) {
     ew__test_env env;
@@ -49,7 +27,7 @@ static void expect(const char *yaml, const char *expected) {
     ew__config *config = parse(&env, yaml);
     ew__config_check_jobs(&env.env, config);
     ew__problems_sort(&config->problems);
-    said(config, problems, sizeof problems);
+    said(&config->problems, problems, sizeof problems);
     assert_string_equal(problems, expected);
     done(&env, config);
 }
@@ -57,7 +35,7 @@ static void expect(const char *yaml, const char *expected) {
 static ew__config *parse_fine(ew__test_env *env, const char *yaml) {
     char problems[4096];
     ew__config *config = parse(env, yaml);
-    said(config, problems, sizeof problems);
+    said(&config->problems, problems, sizeof problems);
     assert_string_equal(problems, "");
     return config;
 }

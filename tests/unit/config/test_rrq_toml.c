@@ -3,17 +3,9 @@
  * memory that fails.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "api/usual_store.h"
 #include "base/util.h"
-#include "support/fail_env.h"
-#include <stdio.h>
+#include "unit/config/config_support.h"
 #include <stdlib.h>
 
 static const char *variable(void *ud, const char *name) { return ud && strcmp(name, "RRQ_REDIS_DSN") == 0 ? ud : NULL; }
@@ -26,20 +18,6 @@ static ew__config *parse(ew__test_env *env, const char *toml, const char *dsn) {
     assert_int_equal(ew__rrq_parse(&env->env, ew_str_from(toml), "/etc/ew", variable, dsn ? text : NULL, &config),
                      EW_OK);
     return config;
-}
-
-static void done(ew__test_env *env, ew__config *config) {
-    ew__config_free(config);
-    assert_int_equal(ew__test_env_live_blocks(env), 0);
-}
-
-static void said(const ew__problems *problems, char *out, size_t size) {
-    size_t n = 0;
-    out[0] = 0;
-    for (size_t i = 0; i < problems->n && n < size; i++) {
-        const ew__problem *p = &problems->list[i];
-        n += (size_t)snprintf(out + n, size - n, "%u:%u: %s\n", p->line, p->column, p->message);
-    }
 }
 
 static void expect(const char *toml, const char *expected) {
