@@ -119,6 +119,56 @@ int ew__cli_client(const char *verb, const char *target, ew_client_options *opti
 /* Says on a terminal that we wait for a runtime, if that takes long. Returns when one is there, or soon. */
 void ew__cli_await(const char *target, const ew_client *client, ew_request *request);
 
+/* ---- calling.c: what the verbs share that call an action ---- */
+
+enum {
+    EW__CALLING_CONTEXT = 1,
+    EW__CALLING_LABEL,
+    EW__CALLING_TIMEOUT,
+    EW__CALLING_TRACEPARENT,
+    EW__CALLING_TELEMETRY,
+    EW__CALLING_BLOBS,
+    EW__CALLING_OWN /* the first id that is free for a verb's own options */
+};
+
+/* To be put into the initialiser of a table. timeout_letter: of --timeout, or 0. */
+#define EW__CALLING_OPTIONS(timeout_letter)                                                                            \
+    {"context", 0, "JSON", "context for the action (reflection, rrq, stepflow)", EW__CALLING_CONTEXT},                 \
+        {"label", 0, "K=V", "a label for traces; may be repeated (reflection, rrq)", EW__CALLING_LABEL},               \
+        {"timeout", timeout_letter, "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds",                   \
+         EW__CALLING_TIMEOUT},                                                                                         \
+        {"traceparent", 0, "TEXT", "continue this W3C trace", EW__CALLING_TRACEPARENT},                                \
+        {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", EW__CALLING_TELEMETRY}, \
+    {                                                                                                                  \
+        "blobs", 0, "STORE",                                                                                           \
+            "where blobs are kept that the server puts and gets (stepflow): memory (default)\nor sqlite:PATH",         \
+            EW__CALLING_BLOBS                                                                                          \
+    }
+
+/* One call as the user wants it. Start with the verb and zeros; free with ew__calling_done. */
+typedef struct ew__calling {
+    const char *verb;
+    const char *words[3]; /* TARGET ACTION INPUT; NULL: not given */
+    int n_words;
+    char **command; /* what stands behind --, or NULL */
+    const char *telemetry;
+    const char *blobs;
+    uint64_t timeout_ms;
+    const char *traceparent;
+    ew__text input, context, labels;
+} ew__calling;
+
+/* Takes one of the options above, a word, what is behind --, or a bad one. -1: go on; else the exit code. */
+int ew__calling_take(ew__calling *calling, ew__opts *opts, int id);
+/* All were read: are the words there; reads INPUT. -1: go on; else the exit code. */
+int ew__calling_complete(ew__calling *calling);
+ew_client_options ew__calling_with(const ew__calling *calling);
+ew_request_options ew__calling_request(const ew__calling *calling); /* borrows from calling */
+/* ew_client_call was refused: says why. The exit code. */
+int ew__calling_refused(const ew__calling *calling, const ew_client *client, const ew_request_options *opts,
+                        ew_err err);
+void ew__calling_done(ew__calling *calling);
+
 /* ---- listing.c: what list and describe share ---- */
 
 typedef struct ew__listing {

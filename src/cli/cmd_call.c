@@ -13,29 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    OPT_STREAM = 1,
-    OPT_INPUT_STREAM,
-    OPT_CONTEXT,
-    OPT_LABEL,
-    OPT_TIMEOUT,
-    OPT_TRACEPARENT,
-    OPT_TELEMETRY,
-    OPT_BLOBS,
-    OPT_HELP
-};
+enum { OPT_STREAM = EW__CALLING_OWN, OPT_INPUT_STREAM, OPT_HELP };
 
 static const ew__opt options[] = {
     {"stream", 's', NULL, "print each chunk as it comes: {\"chunk\":...} lines, then {\"result\":...}", OPT_STREAM},
     {"input-stream", 0, NULL, "send each line of standard input as one input chunk (jsonrpc, reflection)",
      OPT_INPUT_STREAM},
-    {"context", 0, "JSON", "context for the action (reflection, rrq, stepflow)", OPT_CONTEXT},
-    {"label", 0, "K=V", "a label for traces; may be repeated (reflection, rrq)", OPT_LABEL},
-    {"timeout", 't', "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds", OPT_TIMEOUT},
-    {"traceparent", 0, "TEXT", "continue this W3C trace", OPT_TRACEPARENT},
-    {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
-    {"blobs", 0, "STORE",
-     "where blobs are kept that the server puts and gets (stepflow): memory (default)\nor sqlite:PATH", OPT_BLOBS},
+    EW__CALLING_OPTIONS('t'),
     {"help", 'h', NULL, "show this", OPT_HELP},
     {NULL, 0, NULL, NULL, 0},
 };
@@ -45,17 +29,9 @@ static const ew__opt options[] = {
 
 /* One run of the verb. */
 typedef struct job {
-    const char *words[3]; /* TARGET ACTION INPUT */
-    int n_words;
-    char **command; /* what stands behind --, or NULL */
-    const char *telemetry;
-    const char *blobs;
-    uint64_t timeout_ms;
-    const char *traceparent;
+    ew__calling calling;
     bool stream;
     bool input_stream;
-    bool has_context;
-    ew__text input, context, labels;
     atomic_bool ended;
     atomic_int write_error; /* errno of standard output, or 0 */
 } job;
@@ -89,85 +65,21 @@ void ew__cmd_call_help(FILE *out) {
 
 /* ---- options ---- */
 
-static int read_label(job *j, const char *text) {
-    const char *equals = strchr(text, '=');
-    if (!equals || equals == text) {
-        return ew__cli_usagef("call", "--label %.80s: not K=V", text);
-    }
-    ew_str name = {text, (size_t)(equals - text)};
-    if (ew_json_member(ew__text_view(&j->labels), name).ptr) {
-        return ew__cli_usagef("call", "--label %.80s: that name stands twice", text);
-    }
-    if (j->labels.len > 0) {
-        j->labels.len--; /* the closing brace comes again */
-    }
-    ew_err err = ew__cli_format(&j->labels, j->labels.len > 0 ? ",%q:%Q}" : "{%q:%Q}", name, equals + 1);
-    return err == EW_OK ? 0 : ew__cli_usagef("call", "--label: %s", ew_err_text(err));
-}
-
-/* VERSION-TRACE-SPAN-FLAGS in lower-case hex digits. The library would begin a new trace in place of a bad one. */
-static int read_traceparent(job *j, const char *text) {
-    static const char form[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
-    size_t i = 0;
-    while (form[i] && text[i] && (form[i] == '-' ? text[i] == '-' : strchr("0123456789abcdef", text[i]) != NULL)) {
-        i++;
-    }
-    if (form[i] || text[i]) {
-        return ew__cli_usagef("call", "--traceparent %.80s: not VERSION-TRACE-SPAN-FLAGS in hexadecimal digits", text);
-    }
-    j->traceparent = text;
-    return 0;
-}
-
-static int take_word(job *j, const char *word) {
-    if (j->n_words == 3) {
-        return ew__cli_usagef("call", "unexpected word %.80s", word);
-    }
-    j->words[j->n_words++] = word;
-    return -1;
-}
-
 /* -1: go on; else the exit code. */
 static int take_option(job *j, ew__opts *opts, int id) {
-    int bad = 0;
     switch (id) {
     case OPT_STREAM:
         j->stream = true;
-        break;
+        return -1;
     case OPT_INPUT_STREAM:
         j->input_stream = true;
-        break;
-    case OPT_TRACEPARENT:
-        bad = read_traceparent(j, opts->value);
-        break;
-    case OPT_TELEMETRY:
-        j->telemetry = opts->value;
-        break;
-    case OPT_BLOBS:
-        j->blobs = opts->value;
-        break;
-    case OPT_TIMEOUT:
-        bad = ew__cli_read_timeout("call", opts->value, &j->timeout_ms);
-        break;
-    case OPT_LABEL:
-        bad = read_label(j, opts->value);
-        break;
-    case OPT_CONTEXT:
-        ew__text_free(&j->context);
-        bad = ew__cli_read_json("call", "--context", opts->value, false, &j->context);
-        break;
+        return -1;
     case OPT_HELP:
         ew__cmd_call_help(stdout);
         return EW__EXIT_OK;
-    case EW__OPT_WORD:
-        return take_word(j, opts->value);
-    case EW__OPT_BAD:
-        return ew__cli_usage("call", opts->problem);
     default:
-        j->command = (char **)opts->argv + opts->at;
-        opts->at = opts->argc; /* what follows -- is not ours */
+        return ew__calling_take(&j->calling, opts, id);
     }
-    return bad ? bad : -1;
 }
 
 static int read_options(job *j, int argc, char **argv) {
@@ -179,17 +91,11 @@ static int read_options(job *j, int argc, char **argv) {
             return code;
         }
     }
-    if (j->n_words < 2) {
-        return ew__cli_usage("call", j->n_words == 0 ? "TARGET and ACTION are missing" : "ACTION is missing");
-    }
-    if (j->n_words < 3) {
-        return -1;
-    }
-    if (j->input_stream && strcmp(j->words[2], "-") == 0) {
+    const char *input = j->calling.words[2];
+    if (j->input_stream && input && strcmp(input, "-") == 0) {
         return ew__cli_usage("call", "standard input cannot be both INPUT and --input-stream");
     }
-    int bad = ew__cli_read_json("call", "INPUT", j->words[2], true, &j->input);
-    return bad ? bad : -1;
+    return ew__calling_complete(&j->calling);
 }
 
 /* ---- the call ---- */
@@ -268,18 +174,6 @@ static int send_input(job *j, ew_request *request) {
     return bad;
 }
 
-static int refused(const job *j, const ew_client *client, const ew_request_options *opts, ew_err err) {
-    if (err == EW_EUNSUPPORTED) {
-        const char *why = ew_client_refuses(client, opts);
-        return ew__cli_usagef("call", "%.200s cannot carry this: %s", j->words[0], why ? why : ew_err_text(err));
-    }
-    if (err == EW_EINVAL || err == EW_ESYNTAX) {
-        return ew__cli_usagef("call", "%s", err == EW_EINVAL ? "that is no name for an action" : ew_err_text(err));
-    }
-    ew__cli_error(&(ew_fault){.status = EW_STATUS_INTERNAL, .message = ew_str_from(ew_err_text(err))});
-    return EW__EXIT_FAILED;
-}
-
 /* The end of a call that did not come although its time was over: its loop hangs on our standard output. */
 static void stalled(void) {
     ew__cli_error(&(ew_fault){.status = EW_STATUS_DEADLINE_EXCEEDED,
@@ -302,36 +196,30 @@ static int finish(job *j, const ew_end *end, int signal_number) {
     if (end->status != EW_STATUS_OK && signal_number != 0) {
         return EW__EXIT_SIGNAL + signal_number;
     }
-    return ew__cli_ending("call", j->words[0], end);
+    return ew__cli_ending("call", j->calling.words[0], end);
 }
 
 static void stop(void *ud) { ew_request_cancel(ud); }
 
 static int run(job *j, ew_client *client) {
+    ew__calling *calling = &j->calling;
     ew_request *request = NULL;
-    ew_request_options opts = {
-        .action = ew_str_from(j->words[1]),
-        .input = ew__text_view(&j->input),
-        .context = ew__text_view(&j->context),
-        .labels = ew__text_view(&j->labels),
-        .traceparent = ew_str_from(j->traceparent),
-        .timeout_ms = j->timeout_ms,
-        .stream = j->stream,
-        .input_stream = j->input_stream,
-        .on_chunk = j->stream ? on_chunk : NULL,
-        .on_end = on_end,
-        .ud = j,
-    };
+    ew_request_options opts = ew__calling_request(calling);
+    opts.stream = j->stream;
+    opts.input_stream = j->input_stream;
+    opts.on_chunk = j->stream ? on_chunk : NULL;
+    opts.on_end = on_end;
+    opts.ud = j;
     ew_err err = ew_client_call(client, &opts, &request);
     if (err != EW_OK) {
-        return refused(j, client, &opts, err);
+        return ew__calling_refused(calling, client, &opts, err);
     }
-    ew__text_free(&j->input); /* the request has its own copy */
+    ew__text_free(&calling->input); /* the request has its own copy */
     ew__interrupt *interrupt = ew__interrupt_start(stop, request);
-    ew__cli_await(j->words[0], client, request);
+    ew__cli_await(calling->words[0], client, request);
     int bad = j->input_stream ? send_input(j, request) : 0;
     ew_end end;
-    if (ew_request_wait(request, j->timeout_ms > 0 ? j->timeout_ms + GRACE_MS : 0, &end) != EW_OK) {
+    if (ew_request_wait(request, calling->timeout_ms > 0 ? calling->timeout_ms + GRACE_MS : 0, &end) != EW_OK) {
         stalled();
     }
     int signal_number = ew__interrupt_end(interrupt);
@@ -341,21 +229,18 @@ static int run(job *j, ew_client *client) {
 }
 
 int ew__cmd_call(int argc, char **argv) {
-    job j = {.n_words = 0};
+    job j = {.calling = {.verb = "call"}};
     ew_client *client = NULL;
     int code = read_options(&j, argc, argv);
     if (code < 0) {
         ew__interrupt_block(); /* before the client makes its thread */
-        ew_client_options with = {
-            .command = (const char *const *)j.command, .telemetry = j.telemetry, .blobs = j.blobs};
-        code = ew__cli_client("call", j.words[0], &with, &client);
+        ew_client_options with = ew__calling_with(&j.calling);
+        code = ew__cli_client("call", j.calling.words[0], &with, &client);
     }
     if (client) {
         code = run(&j, client);
         (void)ew_client_free(client);
     }
-    ew__text_free(&j.input);
-    ew__text_free(&j.context);
-    ew__text_free(&j.labels);
+    ew__calling_done(&j.calling);
     return code;
 }
