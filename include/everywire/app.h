@@ -9,6 +9,7 @@
 
 #include <everywire/call.h>
 #include <everywire/env.h>
+#include <everywire/frames.h>
 #include <everywire/limits.h>
 
 #ifdef __cplusplus
@@ -45,6 +46,13 @@ typedef struct ew_app_options {
      */
     const char *telemetry;
     bool telemetry_realtime; /* tell the telemetry server of starts too, not only of ends */
+    /*
+     * Told of every frame on every connection, decoded, in both directions (frames.h): for people who look for a fault.
+     * NULL: nobody is, and it costs nothing.
+     */
+    ew_frame_fn trace_frames;
+    void *trace_ud;
+    size_t trace_bytes; /* how much of a frame is kept for that; 0: 4 KiB */
 } ew_app_options;
 
 /*

@@ -19,6 +19,7 @@
 
 #include <everywire/call.h>
 #include <everywire/env.h>
+#include <everywire/frames.h>
 #include <everywire/json.h>
 #include <everywire/limits.h>
 #include <everywire/status.h>
@@ -73,6 +74,13 @@ typedef struct ew_client_options {
      */
     const char *blobs;
     const char *blob_api; /* Stepflow: servers are told this URL instead, "http://HOST:PORT/api/v1/blobs"; copied */
+    /*
+     * Told of every frame on every connection, decoded, in both directions (frames.h): for people who look for a fault.
+     * NULL: nobody is, and it costs nothing.
+     */
+    ew_frame_fn trace_frames;
+    void *trace_ud;
+    size_t trace_bytes; /* how much of a frame is kept for that; 0: 4 KiB */
 } ew_client_options;
 
 /* Whose fault an ending is. */

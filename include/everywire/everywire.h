@@ -11,6 +11,7 @@
 #include <everywire/call.h>
 #include <everywire/client.h>
 #include <everywire/env.h>
+#include <everywire/frames.h>
 #include <everywire/gateway.h>
 #include <everywire/jobs.h>
 #include <everywire/json.h>

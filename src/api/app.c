@@ -77,6 +77,7 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
     app->host = options->loop;
     app->drain_ms = options->drain_ms;
     app->allow_remote = options->allow_remote;
+    ew__tapping_init(&app->tapping, options->trace_frames, options->trace_ud, options->trace_bytes);
     ew__app_telemetry_configure(app, options->telemetry, options->telemetry_realtime);
     ew_err err = copy_hosts(app, options->allow_hosts);
     if (err == EW_OK)

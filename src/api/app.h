@@ -89,6 +89,7 @@ struct ew_app {
     pthread_cond_t changed;
     size_t running; /* loops that still run */
     bool started, stopped, leaked;
+    ew__tapping tapping;
     char error[256];
 };
 

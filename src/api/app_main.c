@@ -18,6 +18,7 @@
 
 #define IMPORTS_MS 3000    /* how long it waits for the lists of its imports before it says that it is ready */
 #define WORKER_MS 10000    /* and until its worker is known to the store */
+#define FRAME_CUT 1024     /* bytes of a frame that --verbose shows */
 #define PARENT_LOOK_MS 250 /* how often a runner looks whether its parent is still there; as RRQ's own */
 
 /* What the log function needs; reached through the env's ud. */
@@ -25,6 +26,7 @@ typedef struct logger {
     ew_env env;
     atomic_int level; /* an ew_log_level; SIGHUP may change it */
     bool terminal;    /* text for people instead of JSON lines */
+    uint64_t since;   /* when the first frame may have come */
 } logger;
 
 /* ---- logging ---- */
@@ -187,8 +189,21 @@ static int start_failed(const ew__settings *s, const ew_env *env, ew_app *app, e
     return EXIT_FAILURE;
 }
 
+/* --verbose: frames are printed instead of told to whomever the program has named. */
+static void show_frames(ew__settings *s, uint64_t *since) {
+    const ew_env *env = s->options.env;
+    if (!s->verbose) {
+        return;
+    }
+    *since = env->now_ns(env->ud);
+    s->options.trace_frames = ew__say_frame;
+    s->options.trace_ud = since;
+    s->options.trace_bytes = s->verbose > 1 ? SIZE_MAX / 4 : FRAME_CUT;
+}
+
 static int run(ew__settings *s, logger *log, ew_app *app) {
     const ew_env *env = s->options.env;
+    show_frames(s, &log->since);
     ew_err err = s->options.loop ? EW_EUNSUPPORTED : ew__app_configure(app, &s->options);
     if (err != EW_OK) { /* a host's loop runs on the host's thread: that program has a main function of its own */
         return start_failed(s, env, app, err);

@@ -42,6 +42,7 @@ typedef struct ew__settings {
     ew_log_level level;
     bool level_by_hand; /* the command line says so, and not the file */
     bool quiet;
+    uint8_t verbose; /* 1: frames are shown, 2: all of them */
 } ew__settings;
 
 extern const char *const ew__level_names[4];
@@ -71,6 +72,8 @@ int ew__settings_jobs(const ew__settings *s, ew_app *app);
 
 /* All of it, as one write where the kernel takes it so. */
 void ew__write_all(int fd, const char *bytes, size_t n);
+/* An ew_frame_fn: its lines on standard error. ud is what times are counted from, a uint64_t. */
+void ew__say_frame(void *ud, const ew_frame *frame);
 void ew__say_json(const ew_app *app);
 void ew__say_table(ew_app *app, const char *name);
 

@@ -97,7 +97,19 @@ static int read_limit(ew__settings *s, const char *text) {
     return usage_errorf(s, "--limit", text, why);
 }
 
+static int read_verbose(ew__settings *s, const char *text) {
+    bool full = text && (strcmp(text, "full") == 0 || strcmp(text, "v") == 0);
+    s->verbose = full ? 2 : 1;
+    return !text || full ? 0 : usage_errorf(s, "--verbose", text, "not full");
+}
+
 static int read_level(ew__settings *s, const char *text) {
+    if (strcmp(text, "trace") == 0) {
+        s->verbose = s->verbose ? s->verbose : 1;
+        s->level = EW_LOG_DEBUG;
+        s->level_by_hand = true;
+        return 0;
+    }
     for (size_t i = 0; i < sizeof ew__level_names / sizeof *ew__level_names; i++) {
         if (strcmp(text, ew__level_names[i]) == 0) {
             s->level = (ew_log_level)i;
@@ -105,7 +117,7 @@ static int read_level(ew__settings *s, const char *text) {
             return 0;
         }
     }
-    return usage_errorf(s, "--log-level", text, "not one of error, warn, info, debug");
+    return usage_errorf(s, "--log-level", text, "not one of error, warn, info, debug, trace");
 }
 
 static int read_threads(ew__settings *s, const char *text) {
@@ -212,6 +224,9 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
         break;
     case EW__SERVE_LOG_LEVEL:
         bad = read_level(s, opts->value);
+        break;
+    case EW__SERVE_VERBOSE:
+        bad = read_verbose(s, opts->value);
         break;
     case EW__SERVE_VERSION:
         return print_version(s);
@@ -404,6 +419,9 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
         .drain_ms = app->drain_ms,
         .allow_remote = app->allow_remote,
         .telemetry_realtime = app->telemetry.realtime,
+        .trace_frames = app->tapping.fn,
+        .trace_ud = app->tapping.ud,
+        .trace_bytes = app->tapping.keep,
     };
     s->has_jobs = app->jobs != NULL;
     size_t words = (size_t)(argc > 0 ? argc : 0) + 1;

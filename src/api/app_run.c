@@ -228,6 +228,7 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
         return err;
     ew__metrics_init(&loop->metrics, app->env);
     loop->loop.home.observer = &loop->metrics.observer;
+    loop->loop.tapping = app->tapping.fn ? &app->tapping : NULL;
     loop->loop.home.live_all = &app->live_calls;
     loop->loop.home.on_idle = on_calls_idle;
     err = ew__app_telemetry_init(loop);

@@ -1,5 +1,5 @@
 /*
- * api/app_say.c: what ew_app_main prints: where the app listens and whom it dials.
+ * api/app_say.c: what ew_app_main prints: where the app listens and whom it dials; frames, if they are asked for.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app_main.h"
@@ -21,6 +21,26 @@ void ew__write_all(int fd, const char *bytes, size_t n) {
             bytes += done;
             n -= (size_t)done;
         }
+    }
+}
+
+/* ---- frames ---- */
+
+void ew__say_frame(void *ud, const ew_frame *frame) {
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool colour = isatty(STDERR_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+    unsigned flags = colour ? EW_FRAME_COLOUR : 0;
+    char usual[8 * 1024];
+    size_t n = ew_frame_format(frame, *(uint64_t *)ud, flags, usual, sizeof usual);
+    if (n < sizeof usual) {
+        ew__write_all(STDERR_FILENO, usual, n);
+        return;
+    }
+    char *lines = ew__alloc(ew_env_default(), n + 1);
+    if (lines) {
+        (void)ew_frame_format(frame, *(uint64_t *)ud, flags, lines, n + 1);
+        ew__write_all(STDERR_FILENO, lines, n);
+        ew__free(ew_env_default(), lines, n + 1);
     }
 }
 

@@ -276,6 +276,10 @@ ew_err ew_client_new(const char *target, const ew_client_options *options, ew_cl
         free_client(client);
         return err;
     }
+    if (options && options->trace_frames) {
+        ew__tapping_init(&client->tapping, options->trace_frames, options->trace_ud, options->trace_bytes);
+        client->loop.tapping = &client->tapping;
+    }
     ew__client_blobs_listen(client);
     init_pool(client);
     err = begin(client, ret_problem);

@@ -30,6 +30,7 @@ struct ew_client {
     ew__client_blobs blobs;
     ew__site site; /* as the pool began with */
     ew__where where;
+    ew__tapping tapping;
     ew__loop loop;
     ew__pool pool;
     pthread_t thread;

@@ -83,13 +83,15 @@ static int bad_unknown(ew__opts *opts, ew_str name) {
     return EW__OPT_BAD;
 }
 
+static bool is_optional(const ew__opt *o) { return o->arg[0] == '[' && o->arg[1] == '='; }
+
 /* An option was found; `inner` is what stood in the same word after it, or NULL. */
 static int take_value(ew__opts *opts, const ew__opt *o, const char *inner) {
     if (!o->arg && inner) {
         (void)snprintf(opts->problem, sizeof opts->problem, "--%s takes no argument", o->name);
         return EW__OPT_BAD;
     }
-    if (o->arg && !inner) {
+    if (o->arg && !inner && !is_optional(o)) {
         if (opts->at >= opts->argc) {
             (void)snprintf(opts->problem, sizeof opts->problem, "--%s needs an argument %s", o->name, o->arg);
             return EW__OPT_BAD;
@@ -147,7 +149,9 @@ int ew__opts_next(ew__opts *opts) {
 
 /* ---- help ---- */
 
-static size_t label_width(const ew__opt *o) { return 6 + strlen(o->name) + (o->arg ? 1 + strlen(o->arg) : 0); }
+static size_t label_width(const ew__opt *o) {
+    return 6 + strlen(o->name) + (o->arg ? strlen(o->arg) + (is_optional(o) ? 0 : 1) : 0);
+}
 
 /* Lines after the first start in the help's column. */
 static void help_text(FILE *out, const char *text, size_t column) {
@@ -173,7 +177,7 @@ void ew__opts_help(FILE *out, const ew__opt *table) {
         if (o->letter) {
             (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
         }
-        (void)fprintf(out, "  %s--%s%s%s", letter, o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+        (void)fprintf(out, "  %s--%s%s%s", letter, o->name, o->arg && !is_optional(o) ? " " : "", o->arg ? o->arg : "");
         (void)fprintf(out, "%*s", (int)(column - 2 - label_width(o)), "");
         help_text(out, o->help, column);
     }

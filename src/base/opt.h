@@ -13,7 +13,7 @@
 typedef struct ew__opt {
     const char *name; /* long name without its dashes */
     char letter;      /* 'h' for -h; 0 for none */
-    const char *arg;  /* what the help calls its argument; NULL: it takes none */
+    const char *arg;  /* what the help calls its argument; NULL: it takes none; "[=...]": it may, in the same word */
     const char *help; /* for people; a newline goes on in the help's column */
     int id;           /* what ew__opts_next answers; above 0 */
 } ew__opt;
@@ -111,11 +111,16 @@ enum {
     EW__SERVE_ALLOW_REMOTE,
     EW__SERVE_LIMIT,
     EW__SERVE_LOG_LEVEL,
+    EW__SERVE_VERBOSE,
     EW__SERVE_QUIET,
     EW__SERVE_HELP,
     EW__SERVE_VERSION,
     EW__SERVE_OWN /* the first id that is free for a program's own options */
 };
+
+/* Of every verb that has connections. */
+#define EW__VERBOSE_HELP                                                                                               \
+    "show all frames, decoded and timed, both directions, on standard error; long\nones are cut, with =full (-vv) not"
 
 /* To be put into the initialiser of a table, before its end. */
 #define EW__SERVE_OPTIONS                                                                                              \
@@ -172,7 +177,9 @@ enum {
          EW__SERVE_ALLOW_HOST},                                                                                        \
         {"allow-remote", 0, NULL, "let listeners take other addresses than loopback ones", EW__SERVE_ALLOW_REMOTE},    \
         {"limit", 0, "NAME=VALUE", "change a limit; --help limits lists them; may be repeated", EW__SERVE_LIMIT},      \
-        {"log-level", 0, "LEVEL", "error, warn, info (default) or debug", EW__SERVE_LOG_LEVEL},                        \
+        {"log-level", 0, "LEVEL", "error, warn, info (default), debug, or trace: debug and --verbose",                 \
+         EW__SERVE_LOG_LEVEL},                                                                                         \
+        {"verbose", 'v', "[=full]", EW__VERBOSE_HELP, EW__SERVE_VERBOSE},                                              \
         {"quiet", 'q', NULL, "print nothing but errors", EW__SERVE_QUIET},                                             \
         {"help", 'h', NULL, "show this; --help limits shows the limits", EW__SERVE_HELP}, {                            \
         "version", 'V', NULL, "show the version", EW__SERVE_VERSION                                                    \

@@ -67,6 +67,9 @@ int ew__calling_take(ew__calling *c, ew__opts *opts, int id) {
         ew__text_free(&c->context);
         bad = ew__cli_read_json(c->verb, "--context", opts->value, false, &c->context);
         break;
+    case EW__CALLING_VERBOSE:
+        bad = ew__verbose_take(&c->verbose, c->verb, opts->value);
+        break;
     case EW__OPT_WORD:
         return take_word(c, opts->value);
     case EW__OPT_BAD:
@@ -86,9 +89,10 @@ int ew__calling_complete(ew__calling *c) {
     return bad ? bad : -1;
 }
 
-ew_client_options ew__calling_with(const ew__calling *c) {
-    return (ew_client_options){
-        .command = (const char *const *)c->command, .telemetry = c->telemetry, .blobs = c->blobs};
+ew_client_options ew__calling_with(ew__calling *c) {
+    ew_client_options with = {.command = (const char *const *)c->command, .telemetry = c->telemetry, .blobs = c->blobs};
+    ew__verbose_with(&c->verbose, &with);
+    return with;
 }
 
 ew_request_options ew__calling_request(const ew__calling *c) {

@@ -92,6 +92,7 @@ int ew__cli_usagef(const char *verb, const char *format, ...) __attribute__((for
  * errno.
  */
 int ew__cli_line(int fd, const char *before, ew_str json, const char *after);
+void ew__cli_write(int fd, ew_str text); /* as it is, in one write if the kernel takes it so */
 /* {"error":{...}} on standard error. */
 void ew__cli_error(const ew_fault *fault);
 /* One line for people; nothing unless standard error is a terminal. */
@@ -119,6 +120,31 @@ int ew__cli_client(const char *verb, const char *target, ew_client_options *opti
 /* Says on a terminal that we wait for a runtime, if that takes long. Returns when one is there, or soon. */
 void ew__cli_await(const char *target, const ew_client *client, ew_request *request);
 
+/* ---- progress.c: a line about what takes long, on a terminal ---- */
+
+/* What there is to tell now, one line without the time; "" for nothing. On a thread of its own. */
+typedef void (*ew__progress_fn)(void *ud, char *out, size_t size);
+/* From now on, if it takes longer than a second. One at a time; a second one is not shown. */
+void ew__progress_start(ew__progress_fn describe, void *ud);
+void ew__progress_end(void); /* the line goes; without a start nothing happens */
+/* Somebody writes to the terminal: the line makes room as long as it is on. Any thread. */
+void ew__progress_pause(bool on);
+
+/* ---- frames.c: --verbose ---- */
+
+#define EW__VERBOSE_OPTION(id)                                                                                         \
+    { "verbose", 'v', "[=full]", EW__VERBOSE_HELP, id }
+
+typedef struct ew__verbose {
+    int level; /* 0: no frames; 1: cut; 2: whole */
+    uint64_t since_ns;
+} ew__verbose;
+
+/* value: of the option, or NULL. 0, or an exit code after a message. */
+int ew__verbose_take(ew__verbose *verbose, const char *verb, const char *value);
+/* What a client needs for it; verbose is borrowed for the client's life. */
+void ew__verbose_with(ew__verbose *verbose, ew_client_options *options);
+
 /* ---- calling.c: what the verbs share that call an action ---- */
 
 enum {
@@ -128,6 +154,7 @@ enum {
     EW__CALLING_TRACEPARENT,
     EW__CALLING_TELEMETRY,
     EW__CALLING_BLOBS,
+    EW__CALLING_VERBOSE,
     EW__CALLING_OWN /* the first id that is free for a verb's own options */
 };
 
@@ -139,11 +166,10 @@ enum {
          EW__CALLING_TIMEOUT},                                                                                         \
         {"traceparent", 0, "TEXT", "continue this W3C trace", EW__CALLING_TRACEPARENT},                                \
         {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", EW__CALLING_TELEMETRY}, \
-    {                                                                                                                  \
-        "blobs", 0, "STORE",                                                                                           \
-            "where blobs are kept that the server puts and gets (stepflow): memory (default)\nor sqlite:PATH",         \
-            EW__CALLING_BLOBS                                                                                          \
-    }
+        {"blobs", 0, "STORE",                                                                                          \
+         "where blobs are kept that the server puts and gets (stepflow): memory (default)\nor sqlite:PATH",            \
+         EW__CALLING_BLOBS},                                                                                           \
+        EW__VERBOSE_OPTION(EW__CALLING_VERBOSE)
 
 /* One call as the user wants it. Start with the verb and zeros; free with ew__calling_done. */
 typedef struct ew__calling {
@@ -156,13 +182,14 @@ typedef struct ew__calling {
     uint64_t timeout_ms;
     const char *traceparent;
     ew__text input, context, labels;
+    ew__verbose verbose;
 } ew__calling;
 
 /* Takes one of the options above, a word, what is behind --, or a bad one. -1: go on; else the exit code. */
 int ew__calling_take(ew__calling *calling, ew__opts *opts, int id);
 /* All were read: are the words there; reads INPUT. -1: go on; else the exit code. */
 int ew__calling_complete(ew__calling *calling);
-ew_client_options ew__calling_with(const ew__calling *calling);
+ew_client_options ew__calling_with(ew__calling *calling);           /* borrows from calling */
 ew_request_options ew__calling_request(const ew__calling *calling); /* borrows from calling */
 /* ew_client_call was refused: says why. The exit code. */
 int ew__calling_refused(const ew__calling *calling, const ew_client *client, const ew_request_options *opts,
@@ -178,6 +205,7 @@ typedef struct ew__listing {
     char **command;     /* the peer's program, or NULL */
     const char *telemetry;
     uint64_t timeout_ms;
+    ew__verbose verbose;
     bool json;     /* JSON also on a terminal */
     ew__text text; /* the peer's answer */
 } ew__listing;

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include <string.h>
 
-enum { OPT_TIMEOUT = 1, OPT_JSON, OPT_TELEMETRY, OPT_HELP };
+enum { OPT_TIMEOUT = 1, OPT_JSON, OPT_TELEMETRY, OPT_VERBOSE, OPT_HELP };
 
 const ew__opt ew__listing_table[] = {
     {"json", 'j', NULL, "print JSON also on a terminal", OPT_JSON},
@@ -15,6 +15,7 @@ const ew__opt ew__listing_table[] = {
      "give up after that time; 500ms, 2s, 1m, 1h, or seconds; 10s, reflection, and\nrrq and stepflow with -- 45s",
      OPT_TIMEOUT},
     {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
+    EW__VERBOSE_OPTION(OPT_VERBOSE),
     {"help", 'h', NULL, "show this", OPT_HELP},
     {NULL, 0, NULL, NULL, 0},
 };
@@ -42,6 +43,10 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
         switch (id) {
         case OPT_TIMEOUT:
             code = ew__cli_read_timeout(listing->verb, opts.value, &listing->timeout_ms);
+            code = code == 0 ? -1 : code;
+            break;
+        case OPT_VERBOSE:
+            code = ew__verbose_take(&listing->verbose, listing->verb, opts.value);
             code = code == 0 ? -1 : code;
             break;
         case OPT_JSON:
@@ -100,6 +105,7 @@ int ew__listing_fetch(ew__listing *listing) {
     ew_client *client = NULL;
     ew_request *request = NULL;
     ew_client_options with = {.command = (const char *const *)listing->command, .telemetry = listing->telemetry};
+    ew__verbose_with(&listing->verbose, &with);
     int code = ew__cli_client(listing->verb, listing->target, &with, &client);
     if (code != EW__EXIT_OK) {
         return code;

@@ -115,9 +115,18 @@ int ew__cli_line(int fd, const char *before, ew_str json, const char *after) {
     }
     struct iovec parts[] = {part(before, strlen(before)), part(json.ptr, json.len), part(after, strlen(after)),
                             part("\n", 1)};
+    ew__progress_pause(true);
     int err = write_parts(fd, parts, 4);
+    ew__progress_pause(false);
     ew__text_free(&flat);
     return err;
+}
+
+void ew__cli_write(int fd, ew_str text) {
+    struct iovec whole = part(text.ptr, text.len);
+    ew__progress_pause(true);
+    (void)write_parts(fd, &whole, 1);
+    ew__progress_pause(false);
 }
 
 /* ---- errors and endings ---- */

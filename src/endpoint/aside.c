@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/aside.h"
+#include "endpoint/tap.h"
 
 #define SEND_MS 1000    /* for all that comes after the dial */
 #define ANSWER_MS 10000 /* the same, where the peer answers */
@@ -17,6 +18,7 @@ struct ew__aside {
     ew__stream stream;
     ew__out out;
     ew__timer timer;
+    ew__tap *tap; /* NULL: nobody looks on */
 };
 
 typedef struct ew__aside aside;
@@ -66,7 +68,7 @@ static void on_eof(ew__stream *stream) {
 }
 
 static void on_closed(ew__stream *stream, ew_err why) {
-    (void)why;
+    ew__tap_end(aside_of(stream)->tap, why);
     end(aside_of(stream));
 }
 
@@ -87,6 +89,7 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
         end(self);
         return;
     }
+    self->tap = ew__tap_new(loop, stream, "aside");
     ew__stream_start(stream, loop, &events, &self->out);
     uint64_t at = ew__home_read_clock(&loop->home) + EW__MS(self->wait ? ANSWER_MS : SEND_MS);
     if (ew__timer_set(&loop->home.timers, &self->timer, at, on_time) != EW_OK)

@@ -111,6 +111,8 @@ static ew_err attach(ew__link *link, const ew__wire *wire, ew__role role) {
         return err;
     }
     link->peer = peer;
+    if (EW__UNLIKELY(link->tap != NULL))
+        link->tap->wire = wire->name;
     return EW_OK;
 }
 
@@ -394,6 +396,7 @@ static void on_closed(ew__stream *stream, ew_err why) {
     ew__timer_stop(&link->conn.home->timers, &link->sniffing);
     becoming_end(link);
     choosing_end(link);
+    ew__tap_end(link->tap, why);
     if (why != EW_OK && link->owner->lost)
         link->owner->lost(link);
     if (link->peer)
@@ -434,6 +437,7 @@ static void watch_silence(ew__link *link) {
 
 void ew__link_start(ew__link *link, ew__loop *loop, const ew__wire *wire, ew__role role) {
     atomic_fetch_add_explicit(&link->traffic->open, 1, memory_order_relaxed);
+    link->tap = ew__tap_new(loop, &link->stream, wire ? wire->name : NULL);
     ew__stream_start(&link->stream, loop, &stream_events, &link->conn.out);
     if (!wire)
         watch_silence(link);
@@ -444,6 +448,7 @@ void ew__link_start(ew__link *link, ew__loop *loop, const ew__wire *wire, ew__ro
 void ew__link_start_choosing(ew__link *link, ew__loop *loop, ew__choose_wire choose_wire) {
     struct ew__choosing *choosing = ew__zalloc(loop->home.env, sizeof *choosing);
     atomic_fetch_add_explicit(&link->traffic->open, 1, memory_order_relaxed);
+    link->tap = ew__tap_new(loop, &link->stream, NULL);
     ew__stream_start(&link->stream, loop, &stream_events, &link->conn.out);
     if (!choosing) {
         ew__stream_close(&link->stream, EW_ENOMEM);

@@ -5,6 +5,7 @@
 #ifndef EW_ENDPOINT_LINK_H
 #define EW_ENDPOINT_LINK_H
 
+#include "endpoint/tap.h"
 #include "io/stream.h"
 #include "wire/wire.h"
 
@@ -63,6 +64,7 @@ struct ew__link {
     ew__timer sniffing;
     struct ew__becoming *becoming; /* NULL: the wire stays what it is */
     struct ew__choosing *choosing; /* NULL: the wire is known, or told by EW__SNIFF_BYTES */
+    ew__tap *tap;                  /* NULL: nobody looks on */
     uint64_t counted_in, counted_out;
     uint64_t idle_since;         /* pool.c */
     bool lost;                   /* pool.c: the other side has ended it with a call on it */

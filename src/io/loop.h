@@ -13,6 +13,7 @@
 
 typedef struct ew__loop ew__loop;
 typedef struct ew__stream ew__stream;
+typedef struct ew__tapping ew__tapping; /* endpoint/tap.h */
 
 struct ew__loop {
     ew__home home;
@@ -30,13 +31,14 @@ struct ew__loop {
     uint64_t timer_armed; /* what `timer` is set for, EW__NEVER for nothing */
     pthread_mutex_t lock; /* of the two below */
     ew__task *posted, *posted_last;
-    bool own_posts;     /* the loop's thread itself has posted; its own */
-    ew__stream *dirty;  /* streams with something to send */
-    char *read_buffer;  /* one for all streams: what is read is taken or copied at once */
-    uint32_t turn;      /* counted from 1 */
-    uint32_t n_read;    /* reads of this turn */
-    bool busy;          /* the last turn read from many streams */
-    unsigned n_handles; /* of ours, still to be closed */
+    bool own_posts;       /* the loop's thread itself has posted; its own */
+    ew__stream *dirty;    /* streams with something to send */
+    char *read_buffer;    /* one for all streams: what is read is taken or copied at once */
+    uint32_t turn;        /* counted from 1 */
+    uint32_t n_read;      /* reads of this turn */
+    bool busy;            /* the last turn read from many streams */
+    unsigned n_handles;   /* of ours, still to be closed */
+    ew__tapping *tapping; /* who looks at what its streams carry; NULL: nobody */
     void (*on_closed)(ew__loop *loop, void *ud);
     void *on_closed_ud;
 };

@@ -114,9 +114,22 @@ static void end_input(ew__stream *stream) {
         stream->beside->end_input(stream);
 }
 
+/* The first n bytes of the queue have left, and are still there. */
+static void show_sent(ew__stream *stream, size_t n) {
+    ew__out_vec vec[VECTORS];
+    unsigned count = ew__out_peek(stream->out, vec, VECTORS);
+    for (unsigned i = 0; i < count && n > 0; i++) {
+        size_t part = vec[i].len < n ? vec[i].len : n;
+        stream->tap->saw(stream->tap, true, vec[i].ptr, part);
+        n -= part;
+    }
+}
+
 static void after_write(ew__stream *stream, size_t left) {
     ew__home *home = &stream->loop->home;
     stream->bytes_out += left;
+    if (EW__UNLIKELY(stream->tap != NULL))
+        show_sent(stream, left);
     if (left > 0)
         stream->progress_at = home->now;
     ew__out_consume(stream->out, left);
@@ -422,6 +435,8 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
     } else if (!stream->finishing) {
         stream->bytes_in += (uint64_t)n;
         stream->loop->n_read++;
+        if (EW__UNLIKELY(stream->tap != NULL))
+            stream->tap->saw(stream->tap, false, buf->base, (size_t)n);
         stream->events->data(stream, (const uint8_t *)buf->base, (size_t)n);
         ew__loop_run_own(stream->loop);
         /* Answers that are ready leave now: waiting for the end of the turn would only add latency. */

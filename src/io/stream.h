@@ -42,12 +42,18 @@ typedef struct ew__beside {
     void (*closed)(ew__stream *stream);    /* it is: free this when the rest is done, and call ew__stream_gone */
 } ew__beside;
 
+/* Somebody who looks on: plain bytes that came or have left, in their order. He must not touch the stream. */
+typedef struct ew__stream_tap {
+    void (*saw)(struct ew__stream_tap *tap, bool out, const void *bytes, size_t n);
+} ew__stream_tap;
+
 struct ew__stream {
     ew__handle handle;
     ew__loop *loop;
     const ew__stream_events *events;
     ew__out *out; /* the owner's queue */
     ew__stream *next_dirty;
+    ew__stream_tap *tap;       /* NULL: nobody looks on */
     ew__beside *beside;        /* NULL for connections */
     struct ew__waiter *waiter; /* waits until a full descriptor has room; not for TCP */
     ew__timer stall;           /* no progress in writing, or lingering too long */

@@ -331,8 +331,10 @@ static void deliver_bytes(rig_end *end, rig_pipe *pipe) {
     n = n < until_cut ? n : (size_t)until_cut;
     bool wanted = end->peer && !end->finishing;
     uint8_t *place = wanted && end->peer->wire->reserve ? end->peer->wire->reserve(end->peer, &size) : NULL;
+    n = place && n > size ? size : n;
+    if (end->pair->rig->watch)
+        end->pair->rig->watch(end->pair, 1 - end->side, pipe->bytes + pipe->start, n);
     if (place) {
-        n = n < size ? n : size;
         memcpy(place, pipe->bytes + pipe->start, n);
         end->peer->wire->input(end->peer, place, n);
     } else if (wanted) {

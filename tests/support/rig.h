@@ -73,6 +73,7 @@ struct rig_pair {
     rig_pair *next;
     rig_end end[2];
     rig_pipe pipe[2]; /* [i]: what end i has sent */
+    void *watched;    /* the watcher's own */
 };
 
 typedef struct rig_request {
@@ -133,6 +134,8 @@ struct rig {
     void (*on_connect)(rig *r);     /* a connection was made; may be NULL */
     void (*on_ready)(rig_end *end); /* the wire says that it can take a call (or was taken on); may be NULL */
     const char *(*greet)(rig_end *end, const ew__self *who); /* ew__conn_ops.greet; may be NULL */
+    /* bytes arrive, which end `from` has sent; may be NULL */
+    void (*watch)(rig_pair *pair, int from, const uint8_t *bytes, size_t n);
     bool handshake, stdio;
     const ew__wire *serve; /* the server's end; wire is the client's */
     bool objects;          /* inputs that are no objects are wrapped in one, and echoes of them unwrapped */

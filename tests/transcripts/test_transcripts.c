@@ -7,6 +7,7 @@
 #include "support/ws_peer.h"
 #include "transcripts/back.h"
 #include "transcripts/lengths.h"
+#include "transcripts/watched.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -251,6 +252,7 @@ static void start(player *p) {
         fail_msg("%s:%u: no wire yet", p->file, p->line);
     if (!p->on) {
         rig_init(&p->r, p->wire, &p->options);
+        p->r.watch = watched_bytes;
         told_telemetry[0] = '\0';
         p->r.side[RIG_SERVER].site.told_telemetry = on_telemetry;
         p->r.side[RIG_CLIENT].site.telemetry = ew_str_from(p->telemetry);
@@ -524,6 +526,7 @@ static void play(const char *path, const char *file, rig_split split, uint64_t s
     for (size_t i = 1; i < sizeof p->pairs / sizeof *p->pairs; i++)
         if ((p->pair = p->pairs[i]) != NULL)
             compare(p); /* nothing came on the others meanwhile */
+    watched_end(p->pairs, sizeof p->pairs / sizeof *p->pairs, p->frames, p->lengths);
     rig_finish(&p->r);
     if (p->blobs)
         p->blobs->free(p->blobs);
