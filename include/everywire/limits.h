@@ -47,6 +47,8 @@ extern "C" {
     X(runner_grace_ms, 2 * 1000, "milliseconds for an end that was asked of a runner; it is given up beyond")          \
     X(runtime_wait_ms, 30 * 1000,                                                                                      \
       "milliseconds for a runtime to connect or a server to say a port; UNAVAILABLE beyond")                           \
+    X(spin_us, 100,                                                                                                    \
+      "microseconds that a loop looks for the answer to a call it sent on, before it sleeps; 1 for none")              \
     X(trace_queue_items, 4096, "starts and ends of spans waiting on a loop to be sent; dropped and counted beyond")    \
     X(trace_queue_bytes, 4 * 1024 * 1024, "bytes of them; dropped and counted beyond")                                 \
     X(blob_bytes, 256 * 1024 * 1024, "bytes of blobs that a client keeps in memory; what servers put beyond is refused")

@@ -230,6 +230,9 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
     loop->loop.home.observer = &loop->metrics.observer;
     loop->loop.tapping = app->tapping.fn ? &app->tapping : NULL;
     loop->loop.home.live_all = &app->live_calls;
+    /* On one core whoever looks keeps the one he waits for from working; and a host's loop is the host's. */
+    if (!app->host && uv_available_parallelism() > 1)
+        loop->loop.look.taken = &app->looking;
     loop->loop.home.on_idle = on_calls_idle;
     err = ew__app_telemetry_init(loop);
     if (err == EW_OK) {

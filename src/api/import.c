@@ -230,6 +230,7 @@ static void open_on_loop(ew__far *far, ew_call *call) {
     ew__import_target *target = ew__container_of(far, ew__import_target, there.far);
     ew__app_loop *loop = ew__container_of(ew__loop_of(call->home), ew__app_loop, loop);
     ew__import_loop *at = &target->loops[loop - loop->app->loops];
+    ew__loop_expect(&loop->loop);
     if (at->made || make_pool(target, loop, at))
         ew__pool_open(&at->pool, call);
     else

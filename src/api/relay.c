@@ -269,5 +269,6 @@ const ew__callee_ops ew__elsewhere_callee = {.open = on_near_open,
                                              .room = on_near_room};
 
 void ew__elsewhere_open(ew__far *far, ew_call *call) {
+    ew__loop_expect(ew__loop_of(call->home));
     ew__call_open_on(call, &ew__elsewhere_callee, ew__container_of(far, ew__elsewhere, far));
 }

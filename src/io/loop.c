@@ -85,8 +85,57 @@ static void after_wait(uv_check_t *check) {
     flush_dirty(loop);
 }
 
+/* ---- looking before sleeping ---- */
+
+#define MOST_LUCK 8
+#define IN_VAIN 4 /* what a look in vain takes of it: it should pay four times out of five */
+
+static void stop_looking(ew__look *look) {
+    if (look->here)
+        atomic_store_explicit(look->taken, false, memory_order_release);
+    look->here = false;
+}
+
+static bool may_look(ew__look *look) {
+    if (!look->here)
+        look->here = !atomic_exchange_explicit(look->taken, true, memory_order_acquire);
+    return look->here;
+}
+
+static void change_luck(ew__look *look, int by) {
+    int luck = look->luck + by;
+    look->luck = (int8_t)(luck > MOST_LUCK ? MOST_LUCK : luck < -MOST_LUCK ? -MOST_LUCK : luck);
+}
+
+/* Something has come. After a sleep our own waking up was part of the wait, which looking would have spared. */
+static void learn(ew__look *look, uint64_t now, uint64_t most) {
+    uint64_t gap = now - look->last_event;
+    change_luck(look, gap <= (look->here ? most : 2 * most) ? 1 : -1);
+    look->last_event = now;
+    look->woken = false;
+}
+
+/* Whether the next wait is to be none at all. */
+static bool looks_on(ew__loop *loop) {
+    ew__look *look = &loop->look;
+    uint64_t now = loop->home.now, most = loop->home.limits->spin_us * 1000;
+    if (!look->taken)
+        return false;
+    if (loop->n_read > 0 || look->woken)
+        learn(look, now, most);
+    bool in_time = now - look->last_event < most;
+    if (look->expects && look->luck >= 0 && in_time && may_look(look))
+        return true;
+    if (look->here && !in_time) {
+        change_luck(look, -IN_VAIN);
+        look->expects = false;
+    }
+    stop_looking(look);
+    return false;
+}
+
 static void arm_timer(ew__loop *loop, uint64_t next) {
-    bool at_once = next <= loop->home.now || loop->dirty;
+    bool at_once = next <= loop->home.now || loop->dirty || looks_on(loop);
     if (at_once != (uv_is_active((uv_handle_t *)&loop->idle) != 0)) {
         if (at_once)
             uv_idle_start(&loop->idle, on_idle);
@@ -108,14 +157,15 @@ static void before_wait(uv_prepare_t *prepare) {
     ew__loop *loop = prepare->data;
     loop->turn++;
     loop->busy = loop->n_read > BUSY_READS;
-    loop->n_read = 0;
     flush_dirty(loop);
     arm_timer(loop, ew__timers_next(&loop->home.timers));
+    loop->n_read = 0;
 }
 
 static void on_wake(uv_async_t *async) {
     ew__loop *loop = async->data;
     ew__home_read_clock(&loop->home);
+    loop->look.woken = true;
     run_posted(loop);
 }
 
@@ -183,6 +233,8 @@ void ew__loop_close(ew__loop *loop, void (*on_closed)(ew__loop *loop, void *ud),
     pthread_mutex_unlock(&loop->lock);
     loop->on_closed = on_closed;
     loop->on_closed_ud = ud;
+    stop_looking(&loop->look);
+    loop->look.taken = NULL;
     uv_close((uv_handle_t *)&loop->wake, on_handle_closed);
     uv_close((uv_handle_t *)&loop->before_wait, on_handle_closed);
     uv_close((uv_handle_t *)&loop->after_wait, on_handle_closed);

@@ -15,6 +15,20 @@ typedef struct ew__loop ew__loop;
 typedef struct ew__stream ew__stream;
 typedef struct ew__tapping ew__tapping; /* endpoint/tap.h */
 
+/*
+ * Looking before sleeping. To be woken up costs more than to answer a small call, on both sides: whoever sends pays for
+ * the waking, whoever sleeps waits for it. A loop that has sent a call on looks for the answer for a moment
+ * (limits->spin_us) instead, as long as that has paid of late.
+ */
+typedef struct ew__look {
+    atomic_bool *taken;  /* of the loops that share this one looks at a time; NULL: this loop never does */
+    bool here;           /* it is this loop that does */
+    bool expects;        /* a call was sent on, and no look has been in vain since */
+    bool woken;          /* by another thread, in this turn */
+    int8_t luck;         /* grows with short waits, falls with long ones; below 0 it is not worth looking */
+    uint64_t last_event; /* when something came last */
+} ew__look;
+
 struct ew__loop {
     ew__home home;
     uv_loop_t *uv;
@@ -31,12 +45,13 @@ struct ew__loop {
     uint64_t timer_armed; /* what `timer` is set for, EW__NEVER for nothing */
     pthread_mutex_t lock; /* of the two below */
     ew__task *posted, *posted_last;
-    bool own_posts;       /* the loop's thread itself has posted; its own */
-    ew__stream *dirty;    /* streams with something to send */
-    char *read_buffer;    /* one for all streams: what is read is taken or copied at once */
-    uint32_t turn;        /* counted from 1 */
-    uint32_t n_read;      /* reads of this turn */
-    bool busy;            /* the last turn read from many streams */
+    bool own_posts;    /* the loop's thread itself has posted; its own */
+    ew__stream *dirty; /* streams with something to send */
+    char *read_buffer; /* one for all streams: what is read is taken or copied at once */
+    uint32_t turn;     /* counted from 1 */
+    uint32_t n_read;   /* reads of this turn */
+    bool busy;         /* the last turn read from many streams */
+    ew__look look;
     unsigned n_handles;   /* of ours, still to be closed */
     ew__tapping *tapping; /* who looks at what its streams carry; NULL: nobody */
     void (*on_closed)(ew__loop *loop, void *ud);
@@ -58,6 +73,9 @@ void ew__loop_adopt_thread(ew__loop *loop);
 void ew__loop_close(ew__loop *loop, void (*on_closed)(ew__loop *loop, void *ud), void *ud);
 /* Frees the rest. After on_closed (a host's loop), or after ew__loop_run returned. */
 void ew__loop_done(ew__loop *loop);
+
+/* A call was sent on to another program, whose answer is likely to come soon. Loop thread. */
+static inline void ew__loop_expect(ew__loop *loop) { loop->look.expects = true; }
 
 /*
  * Between two callbacks: what this thread has posted to itself (a call that is begun at another's end) is done now, not
