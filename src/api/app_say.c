@@ -118,8 +118,8 @@ static bool sample_address(const ew_app *app, char *out, size_t size) {
     return false;
 }
 
-/* Targets, and how many actions they have. */
-static void say_imports(ew_app *app) {
+/* Targets, and how many actions they have; the store whose jobs are run. */
+static void say_peers(ew_app *app) {
     ew__buf lines;
     ew__buf_init(&lines, app->env, (size_t)1024 * 1024);
     ew__app_sources_say(app, &lines);
@@ -127,9 +127,16 @@ static void say_imports(ew_app *app) {
         const char *end = memchr(rest.ptr, '\n', rest.len);
         ew_str line = ew__str(rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len);
         ew_str wire = ew_json_get_str(line, "/wire", EW_STR("")), target = ew_json_get_str(line, "/target", EW_STR(""));
-        (void)printf("  %-10.*s imports %.*s (%lld actions)\n", (int)wire.len, wire.ptr, (int)target.len, target.ptr,
-                     (long long)ew_json_get_int(line, "/actions", 0));
+        long long n = (long long)ew_json_get_int(line, "/actions", 0);
+        (void)printf("  %-10.*s imports %.*s (%lld action%s)\n", (int)wire.len, wire.ptr, (int)target.len, target.ptr, n,
+                     n == 1 ? "" : "s");
         rest = ew__str(line.ptr + line.len + (end != NULL), rest.len - line.len - (end != NULL));
+    }
+    ew__buf_clear(&lines);
+    ew__app_jobs_say(app, &lines);
+    ew_str store = ew_json_get_str(ew__buf_view(&lines), "/store", EW_STR(""));
+    if (store.len > 0 && !lines.err) {
+        (void)printf("  %-10s runs those of the %.*s store\n", "jobs", (int)store.len, store.ptr);
     }
     ew__buf_done(&lines);
 }
@@ -147,7 +154,7 @@ void ew__say_table(ew_app *app, const char *name) {
     for (size_t i = 0; i < app->n_connects; i++) {
         (void)printf("  %-10s dials %s%s%s\n", "reflection", bold, app->connects[i]->text, plain);
     }
-    say_imports(app);
+    say_peers(app);
     if (sample_address(app, address, sizeof address) && sample_call(app, action, sizeof action, input, sizeof input)) {
         (void)printf("\nTry in another terminal:\n\n  everywire list http://%s\n", address);
         (void)printf("  everywire call http://%s %s '%s' --stream\n", address, action, input);
