@@ -1,5 +1,5 @@
 /*
- * tests/bridge/papers.c: the tables of docs/bridge.md, made from what the wires say of themselves and from the words that
+ * tests/bridge/papers.c: the tables of docs/bridge.md, and that of the README, made from what the wires say of themselves and from the words that
  * they write.
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -120,6 +120,28 @@ static void write_pairs(FILE *out, const bridge_wire *near) {
     }
 }
 
+/* ---- the wires themselves ---- */
+
+static void write_wires(FILE *out) {
+    static const char *const people[N_NEAR][2] = {
+        {"Genkit's flows over HTTP, curl", "flow server, client"},
+        {"Genkit's CLI and apps, over WebSocket", "runtime, manager"},
+        {"RRQ's workers and runners, over TCP", "runner, orchestrator"},
+        {"Stepflow up to 0.11, over HTTP and pipes", "component server, runtime"},
+        {"Go, Kimi, editors, `nc`: lines over TCP, Unix sockets, pipes", "server, client, both at once"},
+    };
+    static const unsigned columns[] = {EW__CAN_CHUNKS, EW__CAN_INPUT, EW__CAN_DEADLINE, EW__CAN_TRACE};
+    fprintf(out, "| wire | who speaks it | here it is | chunks | input stream | deadline | trace | context | cancel |\n"
+                 "|---|---|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < N_NEAR; i++) {
+        const bridge_wire *wire = &bridge_wires[i];
+        fprintf(out, "| [%s](src/wire/%s/README.md) | %s | %s |", wire->name, wire->name, people[i][0], people[i][1]);
+        for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+            fprintf(out, " %s |", wire->caps & columns[c] ? "yes" : "-");
+        fprintf(out, " %s | %s |\n", words_of(wire)->context ? "yes" : "-", words_of(wire)->cancel);
+    }
+}
+
 /* ---- faults ---- */
 
 /* A number or text of the error that a wire writes. */
@@ -161,6 +183,8 @@ static bool write_table(FILE *out, ew_str name) {
         write_matrix(out);
     else if (ew_str_eq(name, EW_STR("faults")))
         write_faults(out);
+    else if (ew_str_eq(name, EW_STR("wires")))
+        write_wires(out);
     else {
         for (size_t i = 0; i < N_NEAR; i++) {
             if (!ew_str_eq(name, ew_str_from(bridge_wires[i].name)))
@@ -176,7 +200,7 @@ static bool write_table(FILE *out, ew_str name) {
 /* The paper with fresh tables. NULL: what is wrong was said. */
 static char *fresh_paper(const char *old, size_t *ret_len) {
     char *text = NULL;
-    int tables = 0;
+    int tables = 0, wanted = strstr(old, BEGIN "wires") ? 1 : N_NEAR + 2;
     FILE *out = open_memstream(&text, ret_len);
     for (const char *at = old, *mark; out; at = mark) {
         mark = strstr(at, BEGIN);
@@ -196,9 +220,9 @@ static char *fresh_paper(const char *old, size_t *ret_len) {
     }
     if (out)
         (void)fclose(out);
-    if (tables == N_NEAR + 2)
+    if (tables == wanted)
         return text;
-    fprintf(stderr, "the paper has not the %d tables that there are\n", N_NEAR + 2);
+    fprintf(stderr, "the paper has not the %d tables that it should have\n", wanted);
     free(text);
     return NULL;
 }
