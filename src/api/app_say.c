@@ -128,8 +128,8 @@ static void say_peers(ew_app *app) {
         ew_str line = ew__str(rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len);
         ew_str wire = ew_json_get_str(line, "/wire", EW_STR("")), target = ew_json_get_str(line, "/target", EW_STR(""));
         long long n = (long long)ew_json_get_int(line, "/actions", 0);
-        (void)printf("  %-10.*s imports %.*s (%lld action%s)\n", (int)wire.len, wire.ptr, (int)target.len, target.ptr, n,
-                     n == 1 ? "" : "s");
+        (void)printf("  %-10.*s imports %.*s (%lld action%s)\n", (int)wire.len, wire.ptr, (int)target.len, target.ptr,
+                     n, n == 1 ? "" : "s");
         rest = ew__str(line.ptr + line.len + (end != NULL), rest.len - line.len - (end != NULL));
     }
     ew__buf_clear(&lines);
