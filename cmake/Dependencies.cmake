@@ -11,6 +11,14 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
+# A distribution wants them shared, so that a fix of a library reaches everything that uses it.
+option(EW_STATIC_DEPENDENCIES "take libraries into the program where there is a static one" ON)
+if(NOT EW_STATIC_DEPENDENCIES)
+    foreach(name UV SQLITE YAML HIREDIS)
+        set(EW_${name}_ARCHIVE "" CACHE FILEPATH "none: shared" FORCE)
+    endforeach()
+endif()
+
 # ---- libuv ----
 pkg_check_modules(EW_UV REQUIRED IMPORTED_TARGET libuv>=1.42)
 add_library(ew_uv_shared INTERFACE)

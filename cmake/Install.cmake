@@ -1,27 +1,46 @@
-# `cmake --install`: program, both libraries, headers, pkg-config file, CMake package. All of it may be moved as a whole.
+# `cmake --install`: program, both libraries, headers, pkg-config file, CMake package, man pages, systemd units. All of it may be moved
+# as a whole. Three components, which become three packages (cmake/Package.cmake): library, development, program.
 # SPDX-License-Identifier: Apache-2.0
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/everywire DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/everywire DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+    FILES_MATCHING PATTERN "*.h")
 install(TARGETS everywire everywire_static EXPORT everywireTargets
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET everywire_bin)
-    install(TARGETS everywire_bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(TARGETS everywire_bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 endif()
 if(TARGET rrq_producer)
-    install(TARGETS rrq_producer LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    # No library to link with: RRQ's clients are told its path, and open it. So it has a folder of its own, and no soname that would count.
+    install(TARGETS rrq_producer LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/everywire COMPONENT program)
 endif()
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(NOT EW_DEBIAN_PACKAGES) # these have a copyright file of their own
+    install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/docs/everywire.yaml DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT program)
+
+if(EW_MAN_DIR)
+    install(DIRECTORY ${EW_MAN_DIR}/man1 ${EW_MAN_DIR}/man5 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program)
+    install(DIRECTORY ${EW_MAN_DIR}/man3 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT development)
+endif()
+
+# systemd looks in lib, whatever the folder for libraries is.
+set(ew_bindir ${CMAKE_INSTALL_FULL_BINDIR})
+set(ew_sysconfdir ${CMAKE_INSTALL_FULL_SYSCONFDIR})
+configure_file(${PROJECT_SOURCE_DIR}/packaging/systemd/everywire.service.in ${PROJECT_BINARY_DIR}/systemd/everywire.service @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/systemd/everywire.service ${PROJECT_SOURCE_DIR}/packaging/systemd/everywire.socket
+    DESTINATION lib/systemd/system COMPONENT program)
+install(FILES ${PROJECT_SOURCE_DIR}/packaging/systemd/everywire.sysusers DESTINATION lib/sysusers.d RENAME everywire.conf COMPONENT program)
 
 set(ew_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/everywire)
-install(EXPORT everywireTargets NAMESPACE everywire:: DESTINATION ${ew_package_dir})
+install(EXPORT everywireTargets NAMESPACE everywire:: DESTINATION ${ew_package_dir} COMPONENT development)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/everywireConfig.cmake.in ${PROJECT_BINARY_DIR}/everywireConfig.cmake
     INSTALL_DESTINATION ${ew_package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/everywireConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/everywireConfig.cmake ${PROJECT_BINARY_DIR}/everywireConfigVersion.cmake
-    DESTINATION ${ew_package_dir})
+    DESTINATION ${ew_package_dir} COMPONENT development)
 
 # The pkg-config file finds its prefix from its own place, so that `cmake --install --prefix` and a moved tree work.
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR} OR IS_ABSOLUTE ${CMAKE_INSTALL_INCLUDEDIR})
@@ -36,4 +55,4 @@ else()
     set(ew_pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/everywire.pc.in ${PROJECT_BINARY_DIR}/everywire.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/everywire.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/everywire.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)

@@ -81,9 +81,11 @@ EW_API ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler,
  * Adds a listener: "[WIRE=]ADDRESS", for example "127.0.0.1:3400" (every wire on one port), "http=127.0.0.1:0" (that
  * wire only; port 0 picks a free one), "unix:/run/x.sock" (a socket file for this user only, mode 0600), or
  * "jsonrpc=stdio" (whoever started this program, on standard input and output; an app that listens there only stops
- * when standard input ends; "stepflow=stdio" likewise; "stdio" is one of the two, told by the first line). Before the
- * start. EW_OK; EW_EINVAL: not an address, or an unknown wire; EW_EACCESS: not loopback and not allowed. ew_app_error
- * tells more.
+ * when standard input ends; "stepflow=stdio" likewise; "stdio" is one of the two, told by the first line), or "fd:N"
+ * (a socket that listens already, as a supervisor hands it over; it stays the caller's, who may close it after the
+ * start; a Unix socket whose file is not writable for everybody takes whomever its mode lets in). An address that such
+ * a socket has already is that socket. Before the start. EW_OK; EW_EINVAL: not an address, no such socket, or an unknown
+ * wire; EW_EACCESS: not loopback and not allowed. ew_app_error tells more.
  */
 EW_API ew_err ew_app_listen(ew_app *app, const char *address);
 
@@ -140,6 +142,11 @@ EW_API const char *ew_app_error(const ew_app *app);
  * Started by RRQ, with --tcp-socket HOST:PORT or RRQ_RUNNER_TCP_SOCKET, the program is a runner there: it opens no
  * other port unless --listen asks, drains for 100 ms unless told otherwise, and drains also when its parent process
  * has gone (not if that is process 1).
+ *
+ * Started by systemd (or what speaks its protocols) it listens on the sockets that LISTEN_FDS tells of, on each the
+ * wire that LISTEN_FDNAMES names, or all of them, and opens no other port unless --listen or the file asks. Where
+ * NOTIFY_SOCKET is set it says when it is ready, reads its file again, or ends; where WATCHDOG_USEC is, that all its
+ * loops are alive. These variables are taken out of the environment.
  *
  * Started by Stepflow, with --stdio, or with --port N (0 picks a free one) and perhaps --host HOST, the program is a
  * component server there, and opens no other port unless --listen asks. The first line of standard output says

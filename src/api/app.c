@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app.h"
+#include "io/supervisor.h"
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -205,6 +207,34 @@ static ew_err split_wire(ew_app *app, const char **address, const ew__wire **wir
     return EW_EINVAL;
 }
 
+/* A socket that was handed to this program, "fd:N"; or an address as text. */
+static ew_err read_address(ew_app *app, const char *text, ew__address *ret) {
+    uint64_t fd;
+    if (strncmp(text, "fd:", 3) == 0) {
+        if (ew__u64_parse(ew_str_from(text + 3), &fd) && fd <= INT_MAX && ew__address_passed((int)fd, ret) == EW_OK)
+            return EW_OK;
+        set_error(app, "%.100s is no socket that listens (systemd: ListenStream=, and Accept=no)", text);
+        return EW_EINVAL;
+    }
+    if (ew__address_parse(text, ret) == EW_OK)
+        return EW_OK;
+    set_error(app, "%.100s is no address: want HOST:PORT with a numeric host or localhost, unix:PATH, stdio or fd:N",
+              text);
+    return EW_EINVAL;
+}
+
+/* Whoever has handed over a socket has bound it already: an address that names the same is that one. */
+static bool is_passed(ew_app *app, const ew__address *address, const ew__wire *wire) {
+    for (size_t i = 0; i < app->n_listeners; i++) {
+        ew__app_listener *other = &app->listeners[i];
+        if (!other->address.passed || address->passed || strcmp(other->address.text, address->text) != 0)
+            continue;
+        other->wire = wire ? wire : other->wire;
+        return true;
+    }
+    return false;
+}
+
 ew_err ew_app_listen(ew_app *app, const char *address) {
     const ew__wire *wire = NULL;
     if (!address || app->started)
@@ -217,11 +247,10 @@ ew_err ew_app_listen(ew_app *app, const char *address) {
         return EW_ELIMIT;
     }
     ew__app_listener *listener = &app->listeners[app->n_listeners];
-    if (ew__address_parse(address, &listener->address) != EW_OK) {
-        set_error(app, "%.100s is no address: want HOST:PORT with a numeric host or localhost, unix:PATH or stdio",
-                  address);
+    if (read_address(app, address, &listener->address) != EW_OK)
         return EW_EINVAL;
-    }
+    if (is_passed(app, &listener->address, wire))
+        return EW_OK;
     if (listener->address.kind == EW__ADDR_STDIO && wire && !(wire->caps & EW__CAN_STDIO)) {
         set_error(app, "standard input and output carry jsonrpc=stdio or stepflow=stdio; stdio alone finds out which");
         return EW_EINVAL;

@@ -39,8 +39,8 @@ typedef struct ew__app_loop {
     bool closing;
     size_t n_open;   /* of the server, the connectors, the ways and the parts, once they are being closed */
     ew__timer grace; /* for handlers that do not end when their call is cut off */
-    ew__task drain_task, close_task, refresh_task;
-    atomic_bool drain_sent, close_sent, refresh_sent;
+    ew__task drain_task, close_task, refresh_task, pulse_task;
+    atomic_bool drain_sent, close_sent, refresh_sent, pulse_sent;
 } ew__app_loop;
 
 typedef struct ew__app_listener {

@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define IMPORTS_MS 3000    /* how long it waits for the lists of its imports before it says that it is ready */
-#define WORKER_MS 10000    /* and until its worker is known to the store */
-#define FRAME_CUT 1024     /* bytes of a frame that --verbose shows */
-#define PARENT_LOOK_MS 250 /* how often a runner looks whether its parent is still there; as RRQ's own */
+#define IMPORTS_MS 3000           /* how long it waits for the lists of its imports before it says that it is ready */
+#define WORKER_MS 10000           /* and until its worker is known to the store */
+#define PARENT_LOOK_NS 250000000U /* how often a runner looks whether its parent is still there; as RRQ's own */
+#define FRAME_CUT 1024            /* bytes of a frame that --verbose shows */
 
 /* What the log function needs; reached through the env's ud. */
 typedef struct logger {
@@ -80,12 +80,16 @@ typedef struct signals {
  * (PR_SET_PDEATHSIG), but already when the thread that started us ends, and its process may go on for long.
  */
 static int signals_next(const signals *s) {
-    const struct timespec step = {.tv_nsec = PARENT_LOOK_MS * 1000000L};
+    ew__supervisor *supervisor = &s->settings->supervisor;
     for (;;) {
-        int number = s->parent ? sigtimedwait(&s->set, NULL, &step) : sigwaitinfo(&s->set, NULL);
+        uint64_t ns = s->parent ? PARENT_LOOK_NS : supervisor->tick_ns;
+        ns = supervisor->tick_ns && supervisor->tick_ns < ns ? supervisor->tick_ns : ns;
+        struct timespec step = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+        int number = ns ? sigtimedwait(&s->set, NULL, &step) : sigwaitinfo(&s->set, NULL);
         if (number > 0) {
             return number;
         }
+        ew__supervisor_pulse(supervisor, s->app);
         if (s->parent && getppid() != s->parent) {
             return 0;
         }
@@ -96,9 +100,11 @@ static int signals_next(const signals *s) {
 static void read_again(signals *s) {
     ew__settings *settings = s->settings;
     ew_log_level level;
+    ew__supervisor_reloading(&settings->supervisor);
     if (ew__app_config_reload(&settings->file, s->app, EW_LOG_INFO, &level) && !settings->level_by_hand) {
         atomic_store_explicit(&s->log->level, (int)level, memory_order_relaxed);
     }
+    ew__supervisor_ready(&settings->supervisor, s->app);
 }
 
 /*
@@ -121,6 +127,7 @@ static void *signals_run(void *arg) {
             _exit(128 + number);
         }
         s->parent = 0; /* the end is near: whose it is does not matter any more */
+        ew__supervisor_ending(&s->settings->supervisor, "letting running calls end");
         if (number == 0) {
             ew__log(s->env, EW_LOG_WARN, "main", "the process that started this runner has gone: draining");
             ew_app_stop(s->app);
@@ -230,8 +237,10 @@ static int run(ew__settings *s, logger *log, ew_app *app) {
     } else if (!s->quiet) {
         ew__say_json(app);
     }
+    ew__supervisor_ready(&s->supervisor, app);
     err = ew_app_wait(app);
     signals_done(&sig);
+    ew__supervisor_ending(&s->supervisor, "ending"); /* by itself */
     if (err == EW_ETIMEOUT) {
         ew__log(env, EW_LOG_ERROR, "main",
                 "some calls were cut off: they had not ended when the time to drain was over");
@@ -269,6 +278,7 @@ int ew_app_main(ew_app *app, int argc, char **argv) {
     ew__arena arena;
     int code = EXIT_FAILURE;
     ew__standard_descriptors();
+    ew__supervisor_init(&s.supervisor);
     ew__arena_init(&arena, ew_env_default(), NULL, 0);
     logger *log = app ? ew__arena_alloc(&arena, sizeof *log) : NULL;
     if (!log || ew__settings_init(&s, app, &arena, argc) != EW_OK) {

@@ -7,6 +7,7 @@
 #define EW_API_APP_MAIN_H
 
 #include "api/app_config.h"
+#include "api/app_supervisor.h"
 #include <sys/types.h>
 
 /* What the command line and the environment asked for. The five lists have room for argc more entries and a NULL. */
@@ -39,6 +40,7 @@ typedef struct ew__settings {
     const char *config;      /* the path of a configuration file; NULL: none */
     bool config_found;       /* nobody has named it: it is RRQ's, where RRQ would find it */
     ew__app_config file;     /* what it says; the owner closes it */
+    ew__supervisor supervisor;
     ew_log_level level;
     bool level_by_hand; /* the command line says so, and not the file */
     bool quiet;

@@ -551,6 +551,10 @@ static int add_stepflow(const ew__settings *s, ew_app *app) {
 int ew__settings_apply(ew__settings *s, ew_app *app) {
     int bad = 0;
     bool by_hand = false; /* the environment's manager was named on the command line, too */
+    char socket[64] = "";
+    if (ew__supervisor_listen(&s->supervisor, app, socket, sizeof socket) != EW_OK) {
+        bad = usage_errorf(s, "LISTEN_FDS", socket, ew_app_error(app));
+    }
     for (size_t i = 0; i < s->n_listens && !bad; i++) {
         bad = add(s, app, ew_app_listen, "--listen", s->listens[i]);
     }

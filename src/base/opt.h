@@ -193,6 +193,7 @@ enum {
     "  GENKIT_RUNTIME_ID                 as --runtime-id\n"                                                            \
     "  RRQ_RUNNER_TCP_SOCKET             as --tcp-socket, if that is not given\n"                                      \
     "  EVERYWIRE_STORE                   where the jobs of a worker are, if --store is not given\n"                    \
-    "  RRQ_CONFIG, RRQ_REDIS_DSN         RRQ's own, for a worker without --store and --config\n"
+    "  RRQ_CONFIG, RRQ_REDIS_DSN         RRQ's own, for a worker without --store and --config\n"                       \
+    "  LISTEN_FDS, NOTIFY_SOCKET         systemd's: sockets to listen on, and where to say how it is\n"
 
 #endif

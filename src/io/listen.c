@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "io/address.h"
+#include "io/supervisor.h"
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -50,6 +51,8 @@ static ew_err bound_socket(const ew__address *address, bool share, int *ret_fd) 
 /* SO_REUSEPORT would let a second server of the same user bind silently beside us: ask without it first. */
 ew_err ew__address_probe(const ew__address *address) {
     int fd = -1;
+    if (address->passed)
+        return EW_OK;
     if (address->kind != EW__ADDR_TCP)
         return address->kind == EW__ADDR_UNIX ? ew__unix_probe(address) : EW_OK;
     ew_err err = address->port ? bound_socket(address, false, &fd) : EW_OK;
@@ -130,15 +133,18 @@ ew_err ew__listen(ew__listener *listener, ew__loop *loop, ew__address *address,
     if (address->kind == EW__ADDR_STDIO)
         return EW_EINVAL;
     bool tcp = address->kind == EW__ADDR_TCP;
-    ew_err err = tcp ? tcp_acquire(address, &fd) : ew__unix_acquire(address, &fd);
+    ew_err err = address->passed ? ew__passed_acquire(address, &fd)
+                 : tcp           ? tcp_acquire(address, &fd)
+                                 : ew__unix_acquire(address, &fd);
     if (err != EW_OK)
         return err;
     listener->loop = loop;
-    listener->address = tcp ? NULL : address;
+    listener->address = tcp || address->passed ? NULL : address;
+    listener->any_user = address->any_user;
     listener->kind = tcp ? EW__STREAM_TCP : EW__STREAM_UNIX;
     listener->connection = connection;
     int uv = listen_on(listener, fd);
-    if (uv != 0 && !tcp)
+    if (uv != 0 && listener->address)
         ew__unix_release(address);
     return ew__err_from_uv(uv);
 }
@@ -149,7 +155,7 @@ ew_err ew__accept(ew__listener *listener, ew__stream *stream) {
     stream->kind = listener->kind;
     stream->accepted = true;
     int err = uv_accept(&listener->handle.stream, &stream->handle.stream);
-    if (err != 0 || listener->kind == EW__STREAM_TCP)
+    if (err != 0 || listener->kind == EW__STREAM_TCP || listener->any_user)
         return ew__err_from_uv(err);
     return uv_fileno(&stream->handle.any, &fd) == 0 && ew__unix_peer_allowed(fd) ? EW_OK : EW_EACCESS;
 }

@@ -127,6 +127,8 @@ typedef struct ew__address {
     uint8_t kind;   /* ew__address_kind */
     bool loopback;  /* cannot be reached from another machine */
     uint16_t port;  /* TCP; 0 for the others */
+    bool passed;    /* fd is a socket that somebody else has bound, and stays theirs (supervisor.h) */
+    bool any_user;  /* Unix: the mode of its file, which is not ours, says who may connect */
     /* Unix, while it is listened on: one socket for all loops, and the file that is taken away with the last of them */
     int fd;
     dev_t device;
@@ -162,6 +164,7 @@ struct ew__listener {
     ew__handle refused;                         /* a connection that is being refused */
     uint8_t kind;                               /* ew__stream_kind of its connections */
     bool refusing, refuse_again;
+    bool any_user; /* Unix: as the address has it */
 };
 
 /*
