@@ -37,7 +37,7 @@ typedef struct ew_app_options {
     struct uv_loop_s *loop; /* run on this libuv loop of the host, on its thread, instead of own threads; borrowed */
     uint64_t drain_ms;      /* how long ew_app_stop lets running calls finish; 0: 10 s */
     const char *const *allow_hosts; /* further Host names accepted on HTTP, NULL-ended; copied */
-    bool allow_remote;              /* let listeners bind other addresses than loopback ones */
+    bool allow_remote;              /* let listeners bind other addresses than loopback ones; see tokens */
     const char *runtime_id;         /* what managers know this program by; copied. NULL: the process id */
     /*
      * Spans of all calls are sent to this Genkit telemetry server, "http://HOST:PORT[/BASE]"; copied. NULL: none,
@@ -53,6 +53,14 @@ typedef struct ew_app_options {
     ew_frame_fn trace_frames;
     void *trace_ud;
     size_t trace_bytes; /* how much of a frame is kept for that; 0: 4 KiB */
+    /*
+     * A file of tokens (access.h); copied. Each call over TCP must then show one of them, whatever the address; Unix
+     * sockets and standard input are this user's own. A listener beyond loopback wants it, or no_token.
+     */
+    const char *tokens;
+    bool no_token; /* serve everybody, also beyond this machine, without a token */
+    const char
+        *token; /* shown to imports that have none of their own and to managers that are dialled; as in client.h */
 } ew_app_options;
 
 /*
@@ -99,7 +107,8 @@ EW_API ew_err ew_app_connect(ew_app *app, const char *url);
 
 /*
  * Binds all listeners (127.0.0.1:3400 if there is neither a listener nor a manager to be dialled) and starts the loops.
- * EW_OK, EW_EADDRINUSE, EW_EACCESS, EW_EIO, EW_ENOMEM; on failure nothing runs.
+ * EW_OK, EW_EADDRINUSE, EW_EACCESS (also: a listener beyond this machine and no tokens; a file of tokens that others can
+ * read), EW_ESYNTAX (that file), EW_EIO, EW_ENOMEM; on failure nothing runs and ew_app_error tells more.
  */
 EW_API ew_err ew_app_start(ew_app *app);
 

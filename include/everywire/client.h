@@ -66,7 +66,7 @@ typedef struct ew_client_options {
      */
     struct ew_app *actions;
     const char *telemetry; /* reflection: the telemetry server that runtimes are told of, "http://HOST:PORT"; copied */
-    bool allow_remote;     /* reflection: let the target be another address than a loopback one */
+    bool allow_remote;     /* reflection: let the target be another address than a loopback one; see token */
     /*
      * Stepflow: where blobs are kept that servers put and get while they run a component: "memory" (which NULL means,
      * too) or "sqlite:PATH"; copied. Servers call back for them; one on this machine is also told a URL, that of a
@@ -81,6 +81,13 @@ typedef struct ew_client_options {
     ew_frame_fn trace_frames;
     void *trace_ud;
     size_t trace_bytes; /* how much of a frame is kept for that; 0: 4 KiB */
+    /*
+     * The token that the peer wants, over TCP (access.h): its text, or "@FILE" for the first line of a file that nobody
+     * else can read; copied. For "reflection:" it is what runtimes must show that dial us, a program that is started is
+     * told it by its URL; an address beyond this machine wants it.
+     */
+    const char *token;
+    bool no_token; /* reflection: let everybody dial us, also from other machines */
 } ew_client_options;
 
 /* Whose fault an ending is. */

@@ -6,6 +6,7 @@
 #ifndef EVERYWIRE_EVERYWIRE_H
 #define EVERYWIRE_EVERYWIRE_H
 
+#include <everywire/access.h>
 #include <everywire/app.h>
 #include <everywire/base.h>
 #include <everywire/call.h>

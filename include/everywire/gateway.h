@@ -33,6 +33,7 @@ typedef struct ew_import_options {
      * for the call.
      */
     const ew_action_options *describe;
+    const char *token; /* as ew_client_options.token */
 } ew_import_options;
 
 /*

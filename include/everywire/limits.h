@@ -36,6 +36,10 @@ extern "C" {
     X(batch_items, 1000, "messages in one JSON-RPC batch; the batch is refused beyond")                                \
     X(connections, 16000, "connections of all listeners; refused beyond")                                              \
     X(calls_per_connection, 4096, "calls in flight on one connection, where a wire carries several (http: one)")       \
+    X(connections_per_address, 1000,                                                                                   \
+      "connections from one address (IPv6: /64); closed beyond; by hand also for this machine, else not")              \
+    X(calls_per_second_per_address, 0,                                                                                 \
+      "calls a second from one address, and so many at once; RESOURCE_EXHAUSTED beyond; 0 for no limit")               \
     X(calls, 100000, "calls in flight in all; RESOURCE_EXHAUSTED beyond")                                              \
     X(worker_threads, 8, "threads for handlers that may block")                                                        \
     X(worker_queue, 1024, "calls waiting for such a thread; RESOURCE_EXHAUSTED beyond")                                \

@@ -86,6 +86,8 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
         err = replace_text(app->env, &app->runtime_id, options->runtime_id);
     if (err == EW_OK)
         err = replace_text(app->env, &app->telemetry_url, options->telemetry);
+    if (err == EW_OK)
+        err = ew__app_access_configure(app, options);
     if (options->env)
         app->env = options->env;
     return err;
@@ -96,6 +98,7 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
 static void destroy(ew_app *app) {
     free_hosts(app->env, app->allow_hosts, app->n_allow_hosts);
     ew__app_connects_free(app);
+    ew__app_access_free(app);
     free_text(app->env, app->runtime_id);
     free_text(app->env, app->telemetry_url);
     free_text(app->env, app->name);

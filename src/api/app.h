@@ -4,6 +4,7 @@
 #ifndef EW_API_APP_H
 #define EW_API_APP_H
 
+#include "api/app_access.h"
 #include "api/app_connect.h"
 #include "api/app_jobs.h"
 #include "api/app_others.h"
@@ -30,6 +31,7 @@ typedef struct ew__app_loop {
     ew__app_tracing tracing;
     ew__letterbox box;
     ew__app_ways ways;
+    ew__gate gate;
     ew__part *parts; /* of sources */
     size_t n_parts;
     void (*parts_told)(struct ew__app_loop *loop);
@@ -58,6 +60,7 @@ struct ew_app {
     char **allow_hosts; /* NULL-ended; the array and its strings are ours */
     size_t n_allow_hosts;
     bool allow_remote;
+    ew__app_access access;
     char *runtime_id;    /* NULL: the process id */
     char *telemetry_url; /* NULL: none of the program's own */
     char *name;
@@ -91,7 +94,7 @@ struct ew_app {
     size_t running; /* loops that still run */
     bool started, stopped, leaked;
     ew__tapping tapping;
-    char error[256];
+    char error[512];
 };
 
 /*

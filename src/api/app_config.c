@@ -58,6 +58,9 @@ void ew__app_config_options(const ew__config *config, ew_app_options *options) {
     options->threads = config->threads ? config->threads : options->threads;
     options->drain_ms = config->drain_ms ? config->drain_ms : options->drain_ms;
     options->allow_remote = ew__node_get(config->node, "allow_remote") ? config->allow_remote : options->allow_remote;
+    options->tokens = config->tokens ? config->tokens : options->tokens;
+    options->token = config->token ? config->token : options->token;
+    options->no_token = options->no_token || config->no_token;
     options->runtime_id = config->runtime_id ? config->runtime_id : options->runtime_id;
     options->telemetry = config->telemetry.url ? config->telemetry.url : options->telemetry;
     options->telemetry_realtime = options->telemetry_realtime || config->telemetry.realtime;

@@ -72,6 +72,18 @@ ew_err ew__manager_url_parse(const char *text, ew__manager_url *ret, const char 
 
 /* ---- adding ---- */
 
+/* What is printed has no secret in it. */
+static void hide_token(char *url) {
+    char *at = strstr(url, "?token=");
+    at = at ? at : strstr(url, "&token=");
+    if (!at)
+        return;
+    at += strlen("?token=");
+    size_t n = strcspn(at, "&"), stars = n < 3 ? n : 3;
+    memcpy(at, "***", stars);
+    memmove(at + stars, at + n, strlen(at + n) + 1);
+}
+
 ew_err ew_app_connect(ew_app *app, const char *url) {
     const char *problem = NULL;
     if (!app || !url || app->started)
@@ -94,6 +106,7 @@ ew_err ew_app_connect(ew_app *app, const char *url) {
     connect->app = app;
     (void)snprintf(connect->text, sizeof connect->text, "ws://%s%s", connect->url.authority,
                    connect->url.path[1] ? connect->url.path : "");
+    hide_token(connect->text);
     app->connects[app->n_connects++] = connect;
     return EW_OK;
 }
@@ -134,6 +147,7 @@ static ew_err start(ew__app_connect *connect, size_t index) {
     if (err != EW_OK)
         return err;
     ew__site site = {.authority = ew_str_from(connect->url.authority),
+                     .token = ew_str_from(app->access.shown),
                      .path = ew_str_from(connect->url.path),
                      .self = &connect->self,
                      .told_telemetry = told_telemetry};

@@ -353,8 +353,10 @@ static void start_run(ew__runs *runs, ew__run *run) {
         run->ud = a;
         if (runner)
             start_at_runner(a);
-        else
+        else {
+            a->call->who = &ew__who_owner; /* who may enqueue was asked before */
             ew__call_open(a->call, action);
+        }
     }
     if (action)
         ew__action_unref(action);

@@ -96,12 +96,14 @@ static int signals_next(const signals *s) {
     }
 }
 
-/* SIGHUP: the configuration file counts as it is now. */
+/* SIGHUP: the configuration file and the tokens count as they are now. */
 static void read_again(signals *s) {
     ew__settings *settings = s->settings;
     ew_log_level level;
     ew__supervisor_reloading(&settings->supervisor);
-    if (ew__app_config_reload(&settings->file, s->app, EW_LOG_INFO, &level) && !settings->level_by_hand) {
+    ew__app_access_look(s->app, true);
+    if (settings->config && ew__app_config_reload(&settings->file, s->app, EW_LOG_INFO, &level) &&
+        !settings->level_by_hand) {
         atomic_store_explicit(&s->log->level, (int)level, memory_order_relaxed);
     }
     ew__supervisor_ready(&settings->supervisor, s->app);
@@ -149,13 +151,13 @@ static void signals_init(signals *s, ew_app *app, ew__settings *settings, logger
     (void)sigemptyset(&s->set);
     (void)sigaddset(&s->set, SIGINT);
     (void)sigaddset(&s->set, SIGTERM);
-    if (settings->config) { /* else it means what it means to every program, nohup's included */
+    if (settings->hangup) { /* else it means what it means to every program, nohup's included */
         (void)sigaddset(&s->set, SIGHUP);
     }
     (void)pthread_sigmask(SIG_BLOCK, &s->set, &s->old_set);
     (void)sigaction(SIGINT, &plain, &s->old_int);
     (void)sigaction(SIGTERM, &plain, &s->old_term);
-    if (settings->config) {
+    if (settings->hangup) {
         (void)sigaction(SIGHUP, &plain, &s->old_hup);
     }
     (void)sigaction(SIGPIPE, &ignore, &s->old_pipe);
@@ -173,14 +175,14 @@ static void signals_done(signals *s) {
         (void)pthread_join(s->thread, NULL);
     }
     /* One that came too late to be read is forgotten: by its old action it would end a program that has ended well. */
-    if (s->settings->config) {
+    if (s->settings->hangup) {
         (void)sigaction(SIGHUP, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     }
     (void)sigaction(SIGINT, &s->old_int, NULL);
     (void)sigaction(SIGTERM, &s->old_term, NULL);
     (void)sigaction(SIGPIPE, &s->old_pipe, NULL);
     (void)pthread_sigmask(SIG_SETMASK, &s->old_set, NULL);
-    if (s->settings->config) {
+    if (s->settings->hangup) {
         (void)sigaction(SIGHUP, &s->old_hup, NULL);
     }
 }
@@ -219,6 +221,7 @@ static int run(ew__settings *s, logger *log, ew_app *app) {
     if (bad) {
         return bad;
     }
+    s->hangup = s->config || app->access.path;
     signals sig;
     signals_init(&sig, app, s, log);
     sig.parent = s->runner && s->parent > 1 ? s->parent : 0; /* init and its children stay */

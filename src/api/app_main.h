@@ -34,6 +34,7 @@ typedef struct ew__settings {
     const char *runner_from; /* the option or variable that says so */
     const char *port, *host; /* where to be a Stepflow server; NULL: not given */
     bool stdio;              /* serve who started us */
+    bool require_token;      /* of the usual file, if no other is named */
     pid_t parent;            /* who started us */
     ew__arena *arena;        /* of the lists */
     size_t words;            /* of the command line */
@@ -45,6 +46,7 @@ typedef struct ew__settings {
     bool level_by_hand; /* the command line says so, and not the file */
     bool quiet;
     uint8_t verbose; /* 1: frames are shown, 2: all of them */
+    bool hangup;     /* SIGHUP has something to do */
 } ew__settings;
 
 extern const char *const ew__level_names[4];
@@ -60,6 +62,11 @@ int ew__settings_apply(ew__settings *s, ew_app *app);
 
 /* What a program says whose arguments are wrong; the exit code. */
 int ew__settings_usage(const ew__settings *s, const char *what, const char *why);
+
+/* ---- app_options_access.c ---- */
+
+/* Which tokens are asked for: those that were named, or the usual ones where it is not safe without. 0, or the exit code. */
+int ew__settings_tokens(const ew__settings *s, ew_app *app);
 
 /* ---- app_options_jobs.c ---- */
 

@@ -164,12 +164,14 @@ static int print_version(const ew__settings *s) {
 
 /* Options without a value. */
 static bool take_flag(ew__settings *s, int id) {
-    bool *flag = id == EW__SERVE_STDIO          ? &s->stdio
-                 : id == EW__SERVE_QUIET        ? &s->quiet
-                 : id == EW__SERVE_ALLOW_REMOTE ? &s->options.allow_remote
-                 : id == EW__SERVE_WORKER       ? &s->worker
-                 : id == EW__SERVE_BURST        ? &s->burst
-                                                : NULL;
+    bool *flag = id == EW__SERVE_STDIO           ? &s->stdio
+                 : id == EW__SERVE_QUIET         ? &s->quiet
+                 : id == EW__SERVE_ALLOW_REMOTE  ? &s->options.allow_remote
+                 : id == EW__SERVE_NO_TOKEN      ? &s->options.no_token
+                 : id == EW__SERVE_REQUIRE_TOKEN ? &s->require_token
+                 : id == EW__SERVE_WORKER        ? &s->worker
+                 : id == EW__SERVE_BURST         ? &s->burst
+                                                 : NULL;
     if (flag) {
         *flag = true;
     }
@@ -184,6 +186,7 @@ static bool take_text(ew__settings *s, ew__opts *opts, int id) {
                         : id == EW__SERVE_QUEUE      ? &s->queues[s->n_queues++]
                         : id == EW__SERVE_ALLOW_HOST ? &s->hosts[s->n_hosts++]
                         : id == EW__SERVE_STORE      ? &s->store
+                        : id == EW__SERVE_TOKENS     ? &s->options.tokens
                         : id == EW__SERVE_WORKER_ID  ? &s->worker_id
                         : id == EW__SERVE_PORT       ? &s->port
                         : id == EW__SERVE_HOST       ? &s->host
@@ -391,6 +394,9 @@ static void read_environment(ew__settings *s) {
     if (realtime && strcmp(realtime, "true") == 0) {
         s->options.telemetry_realtime = true;
     }
+    if (!s->options.token) {
+        s->options.token = variable("EVERYWIRE_TOKEN");
+    }
     if (!s->options.runtime_id) {
         s->options.runtime_id = variable("GENKIT_RUNTIME_ID");
     }
@@ -418,11 +424,14 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
         .loop = app->host,
         .drain_ms = app->drain_ms,
         .allow_remote = app->allow_remote,
+        .no_token = app->access.no_token,
         .telemetry_realtime = app->telemetry.realtime,
         .trace_frames = app->tapping.fn,
         .trace_ud = app->tapping.ud,
         .trace_bytes = app->tapping.keep,
     };
+    if (!app->access.count_local)
+        s->options.limits.connections_per_address = 0; /* nobody has asked for it */
     s->has_jobs = app->jobs != NULL;
     size_t words = (size_t)(argc > 0 ? argc : 0) + 1;
     s->arena = arena;
@@ -579,6 +588,9 @@ int ew__settings_apply(ew__settings *s, ew_app *app) {
     }
     if (!bad && s->config && ew__app_config_apply(&s->file, app) != EW_OK) {
         bad = bad_config(s);
+    }
+    if (!bad) {
+        bad = ew__settings_tokens(s, app);
     }
     return bad ? bad : ew__settings_jobs(s, app);
 }

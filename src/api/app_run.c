@@ -209,6 +209,7 @@ static ew_err write_metrics(struct ew__scrape *scrape, ew__buf *out) {
 static void loop_done(ew__app_loop *loop) {
     ew__app_connects_done(loop);
     ew__server_done(&loop->server);
+    ew__app_access_detach(loop);
     ew__app_telemetry_done(loop);
     ew__metrics_done(&loop->metrics);
     ew__letterbox_done(&loop->box, loop->app->env);
@@ -252,6 +253,7 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
         return err;
     }
     ew__letterbox_init(&loop->box);
+    ew__app_access_attach(loop);
     return EW_OK;
 }
 
@@ -431,6 +433,11 @@ ew_err ew_app_start(ew_app *app) {
         if (err != EW_OK)
             return err;
     }
+    ew_err err = ew__app_access_start(app);
+    if (err != EW_OK) {
+        ew__app_access_stop(app);
+        return err;
+    }
     size_t made = 0;
     app->scrape.write = write_metrics;
     app->others.tell = ew__app_tell_others;
@@ -440,7 +447,7 @@ ew_err ew_app_start(ew_app *app) {
     app->only_stdio = stdio && app->n_connects == 0;
     if ((stdio || served_listeners(app) == 0) && app->threads == 0)
         app->threads = 1; /* one connection lives on one loop */
-    ew_err err = make_loops(app, &made);
+    err = make_loops(app, &made);
     for (size_t i = 0; i < app->n_listeners && err == EW_OK; i++)
         err = bind_listener(app, &app->listeners[i]);
     if (err == EW_OK)
@@ -455,6 +462,7 @@ ew_err ew_app_start(ew_app *app) {
         undo_start(app, made);
         ew__app_sources_stop(app);
         ew__app_jobs_reap(app);
+        ew__app_access_stop(app);
         return err;
     }
     return start_loops(app);
@@ -481,6 +489,7 @@ static bool reap(ew_app *app) {
     ew__free(app->env, app->loops, sizeof *app->loops * app->n_loops);
     app->loops = NULL;
     app->n_loops = 0;
+    ew__app_access_stop(app);
     return true;
 }
 

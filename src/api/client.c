@@ -35,9 +35,18 @@ static void free_client(ew_client *client) {
     ew__free(client->env, client, sizeof *client);
 }
 
+static void raze_gate(ew_client *client) {
+    if (!client->gate.access)
+        return;
+    ew__gate_done(&client->gate);
+    ew__access_done(&client->access);
+    ew__clients_done(&client->clients);
+}
+
 static void discard(ew_client *client) {
     ew__pool_done(&client->pool);
     ew__client_blobs_done(client);
+    raze_gate(client);
     ew__loop_done(&client->loop);
     free_client(client);
 }
@@ -145,11 +154,18 @@ static ew_err read_target(ew_client *client, const char *target, const ew_client
         client->processes = processes ? processes : 1;
     client->announces = command && client->target.command == EW__COMMAND_ANNOUNCES;
     const char *problem = check_options(client, command, processes);
-    if (!problem && client->target.kind == EW__WHERE_LISTEN && !client->target.address.loopback &&
-        !(options && options->allow_remote)) {
-        *ret_problem = "that address can be reached from other machines; allow_remote permits it";
-        return EW_EACCESS;
+    if (!problem && client->target.kind == EW__WHERE_LISTEN && !client->target.address.loopback) {
+        bool allowed = options && options->allow_remote;
+        bool asks = options && (options->no_token || (options->token && *options->token));
+        *ret_problem = allowed
+                           ? "that address can be reached from other machines: it wants a token that runtimes show, "
+                             "or no_token"
+                           : "that address can be reached from other machines; allow_remote permits it";
+        if (!allowed || !asks)
+            return EW_EACCESS;
     }
+    if (!problem && options && options->token && *options->token)
+        problem = ew__token_read(options->token, client->token);
     if (problem)
         *ret_problem = problem;
     return problem ? EW_EINVAL : EW_OK;
@@ -192,6 +208,7 @@ static void init_pool(ew_client *client) {
                    .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
                    .framing = target->framing,
                    .allow_hosts = client->own_hosts,
+                   .token = ew_str_from(target->kind == EW__WHERE_TCP ? client->token : ""),
                    .blobs = client->blobs.store,
                    .blob_api = ew_str_from(client->blobs.url),
                    .telemetry = ew_str_from(client->telemetry ? client->telemetry + strlen(TELEMETRY_VAR) : "")};
@@ -212,11 +229,13 @@ static void set_vars(ew_client *client) {
     const ew__address *address = &client->target.address;
     const char *text = address->text;
     size_t n = 0;
+    const char *query = client->token[0] ? "/?token=" : ""; /* its environment is seen by its user only */
     if (strncmp(text, "0.0.0.0:", 8) == 0 || strncmp(text, "[::]:", 5) == 0)
-        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=ws://%s:%u",
-                       text[0] == '[' ? "[::1]" : "127.0.0.1", address->port);
+        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=ws://%s:%u%s%s",
+                       text[0] == '[' ? "[::1]" : "127.0.0.1", address->port, query, client->token);
     else
-        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=ws://%s", text);
+        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=ws://%s%s%s", text,
+                       query, client->token);
     client->vars[n++] = client->server_var;
     client->vars[n++] = "GENKIT_ENV=dev";
     if (client->telemetry) {
@@ -231,6 +250,21 @@ static const char *listen_problem(ew_err err) {
                                 : "cannot listen there";
 }
 
+/* Those who dial us show our token. */
+static ew_err raise_gate(ew_client *client) {
+    ew__tokens *tokens = NULL;
+    ew_err err = ew__tokens_one(client->env, ew_str_from(client->token), &tokens);
+    if (err != EW_OK)
+        return err;
+    ew__clients_init(&client->clients, client->env);
+    ew__access_init(&client->access, client->env, &client->clients);
+    client->access.required = true;
+    ew__access_set(&client->access, tokens);
+    ew__gate_init(&client->gate, &client->access);
+    client->loop.home.gate = &client->gate;
+    return EW_OK;
+}
+
 /* A target that is listened for has no other beginning. */
 static ew_err begin_to_listen(ew_client *client, const char **ret_problem) {
     ew__target *target = &client->target;
@@ -243,7 +277,10 @@ static ew_err begin_to_listen(ew_client *client, const char **ret_problem) {
                        (int)(v6 ? strcspn(target->address.text, "]") + 1 : n), target->address.text);
         client->own_hosts[0] = target->host;
     }
-    ew_err err = ew__pool_listen(&client->pool, &target->address, ew__wire_by_name(EW_STR("http")));
+    ew_err err = client->token[0] ? raise_gate(client) : EW_OK;
+    if (err != EW_OK)
+        return err;
+    err = ew__pool_listen(&client->pool, &target->address, ew__wire_by_name(EW_STR("http")));
     set_vars(client);
     if (err != EW_OK && ret_problem)
         *ret_problem = listen_problem(err);

@@ -6,6 +6,7 @@
 
 #include "api/client_blobs.h"
 #include "api/target.h"
+#include "api/tokens.h"
 #include "endpoint/pool.h"
 #include <everywire/client.h>
 
@@ -19,15 +20,19 @@ struct ew_client {
     bool announces;     /* there is a command that says itself where it listens */
     char *telemetry;    /* "GENKIT_TELEMETRY_SERVER=URL", or NULL */
     size_t telemetry_size;
-    char server_var[192];  /* "GENKIT_REFLECTION_V2_SERVER=ws://127.0.0.1:3200" */
-    const char *vars[5];   /* what the command's environment has beside what it inherits */
-    ew__child_rules rules; /* where the command runs */
-    ew__arena own;         /* of its variables and its folder, where the program has said so */
-    const char **own_vars; /* NULL: none */
+    char server_var[192 + EW__SHOWN_SIZE]; /* "GENKIT_REFLECTION_V2_SERVER=ws://127.0.0.1:3200" */
+    const char *vars[5];                   /* what the command's environment has beside what it inherits */
+    ew__child_rules rules;                 /* where the command runs */
+    ew__arena own;                         /* of its variables and its folder, where the program has said so */
+    const char **own_vars;                 /* NULL: none */
     ew__task warm_task;
     const char *own_hosts[2]; /* the names by which we may be asked for */
     ew__actions *actions;     /* what the peer may call; a reference, or NULL */
     ew__client_blobs blobs;
+    char token[EW__SHOWN_SIZE]; /* "": none */
+    ew__access access;          /* listening: those who dial us show it */
+    ew__clients clients;
+    ew__gate gate;
     ew__site site; /* as the pool began with */
     ew__where where;
     ew__tapping tapping;

@@ -481,6 +481,10 @@ static bool prefix_ok(ew_str prefix) {
 }
 
 static ew_err read_options(ew__import *import, const ew_import_options *options) {
+    const char *shown = import->source.app->access.shown;
+    import->client.no_token = import->source.app->access.no_token;
+    if (*shown && !(import->client.token = copy_text(import, ew_str_from(shown))))
+        return EW_ENOMEM;
     if (!options)
         return EW_OK;
     ew_err err = EW_OK;
@@ -493,6 +497,9 @@ static ew_err read_options(ew__import *import, const ew_import_options *options)
     if (err == EW_OK && options->command)
         err = copy_list(import, options->command, &import->client.command);
     if (err == EW_OK && options->blobs && !(import->client.blobs = copy_text(import, ew_str_from(options->blobs))))
+        err = EW_ENOMEM;
+    if (err == EW_OK && options->token && *options->token &&
+        !(import->client.token = copy_text(import, ew_str_from(options->token))))
         err = EW_ENOMEM;
     return err;
 }
@@ -550,7 +557,8 @@ ew__far *ew__source_runner(ew__source *source) {
  * start) a client does.
  */
 static bool is_listener(const char *targets, const ew_import_options *options) {
-    bool plain = !options || (!options->prefix && !options->names && !options->command && !options->describe);
+    bool plain =
+        !options || (!options->prefix && !options->names && !options->command && !options->describe && !options->token);
     return plain && strncmp(targets, "reflection://", 13) == 0 && !strpbrk(targets, "#,");
 }
 

@@ -29,32 +29,52 @@ static int make_folders(char *path) {
     }
 }
 
-ew_err ew__usual_store(char *out, size_t size, char *problem, size_t problem_size) {
+ew_err ew__make_folders(char *path, char *problem, size_t problem_size) {
+    char text[128];
+    int bad = make_folders(path);
+    if (bad) {
+        (void)snprintf(problem, problem_size, "cannot make the folder %.300s: %s", path,
+                       strerror_r(bad, text, sizeof text));
+    }
+    return bad ? EW_EIO : EW_OK;
+}
+
+ew_err ew__state_folder(char *out, size_t size, const char *wanted, const char *instead, char *problem,
+                        size_t problem_size) {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    char folder[PATH_MAX];
     int n;
     if (state && state[0] == '/') {
-        n = snprintf(folder, sizeof folder, "%s/everywire", state);
+        n = snprintf(out, size, "%s/everywire", state);
     } else if (home && home[0] == '/') {
-        n = snprintf(folder, sizeof folder, "%s/.local/state/everywire", home);
+        n = snprintf(out, size, "%s/.local/state/everywire", home);
     } else {
-        (void)snprintf(problem, problem_size,
-                       "no store: neither HOME nor XDG_STATE_HOME says where; --store or EVERYWIRE_STORE can");
+        (void)snprintf(problem, problem_size, "no %s: neither HOME nor XDG_STATE_HOME says where; %s can", wanted,
+                       instead);
         return EW_EINVAL;
     }
-    if (n < 0 || (size_t)n >= sizeof folder || (size_t)n + sizeof "sqlite:/jobs.db" > size) {
-        (void)snprintf(problem, problem_size, "no store: the path of the home folder is too long");
+    if (n < 0 || (size_t)n >= size) {
+        (void)snprintf(problem, problem_size, "no %s: the path of the home folder is too long", wanted);
         return EW_EINVAL;
     }
-    int bad = make_folders(folder);
-    if (bad) {
-        char text[128];
-        (void)snprintf(problem, problem_size, "cannot make the folder %.300s: %s", folder,
-                       strerror_r(bad, text, sizeof text));
-        return EW_EIO;
-    }
-    (void)snprintf(out, size, "sqlite:%s/jobs.db", folder);
     return EW_OK;
+}
+
+ew_err ew__usual_store(char *out, size_t size, char *problem, size_t problem_size) {
+    static const char prefix[] = "sqlite:", file[] = "/jobs.db";
+    if (size < sizeof prefix + sizeof file) {
+        return EW_EINVAL;
+    }
+    char *folder = out + sizeof prefix - 1;
+    ew_err err = ew__state_folder(folder, size - sizeof prefix - sizeof file, "store", "--store or EVERYWIRE_STORE",
+                                  problem, problem_size);
+    if (err == EW_OK) {
+        err = ew__make_folders(folder, problem, problem_size);
+    }
+    if (err == EW_OK) {
+        memcpy(out, prefix, sizeof prefix - 1);
+        memcpy(folder + strlen(folder), file, sizeof file);
+    }
+    return err;
 }
 
 /* ---- for programs ---- */

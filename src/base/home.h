@@ -15,6 +15,7 @@
 typedef struct ew__home ew__home;
 typedef struct ew__task ew__task;
 typedef struct ew__observer ew__observer;
+typedef struct ew__gate ew__gate;
 
 struct ew__task {
     ew__task *next;
@@ -32,6 +33,7 @@ struct ew__home {
     const ew_env *env;
     const ew_limits *limits; /* complete */
     ew__observer *observer;  /* NULL: nobody looks */
+    ew__gate *gate;          /* who may call what (call/access.h); NULL: everybody everything */
     uint64_t now;            /* monotonic nanoseconds, refreshed every turn */
     ew__timers timers;
     ew__rng rng;

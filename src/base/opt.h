@@ -109,6 +109,9 @@ enum {
     EW__SERVE_DRAIN,
     EW__SERVE_ALLOW_HOST,
     EW__SERVE_ALLOW_REMOTE,
+    EW__SERVE_TOKENS,
+    EW__SERVE_REQUIRE_TOKEN,
+    EW__SERVE_NO_TOKEN,
     EW__SERVE_LIMIT,
     EW__SERVE_LOG_LEVEL,
     EW__SERVE_VERBOSE,
@@ -175,7 +178,14 @@ enum {
          EW__SERVE_DRAIN},                                                                                             \
         {"allow-host", 0, "NAME", "a further name that HTTP requests may ask for; may be repeated",                    \
          EW__SERVE_ALLOW_HOST},                                                                                        \
-        {"allow-remote", 0, NULL, "let listeners take other addresses than loopback ones", EW__SERVE_ALLOW_REMOTE},    \
+        {"allow-remote", 0, NULL,                                                                                      \
+         "let listeners take other addresses than loopback ones; callers over TCP must\n"                              \
+         "then show a token (everywire token new)",                                                                    \
+         EW__SERVE_ALLOW_REMOTE},                                                                                      \
+        {"tokens", 0, "FILE", "the file of tokens; callers over TCP must show one, on every address",                  \
+         EW__SERVE_TOKENS},                                                                                            \
+        {"require-token", 0, NULL, "the same with the usual file", EW__SERVE_REQUIRE_TOKEN},                           \
+        {"no-token", 0, NULL, "serve everybody who reaches a listener, without a token", EW__SERVE_NO_TOKEN},          \
         {"limit", 0, "NAME=VALUE", "change a limit; --help limits lists them; may be repeated", EW__SERVE_LIMIT},      \
         {"log-level", 0, "LEVEL", "error, warn, info (default), debug, or trace: debug and --verbose",                 \
          EW__SERVE_LOG_LEVEL},                                                                                         \
@@ -192,6 +202,8 @@ enum {
     "  GENKIT_ENABLE_REALTIME_TELEMETRY  true: send spans when calls begin, too\n"                                     \
     "  GENKIT_RUNTIME_ID                 as --runtime-id\n"                                                            \
     "  RRQ_RUNNER_TCP_SOCKET             as --tcp-socket, if that is not given\n"                                      \
+    "  EVERYWIRE_TOKENS                  as --tokens\n"                                                                \
+    "  EVERYWIRE_TOKEN                   the token that imports and --connect show\n"                                  \
     "  EVERYWIRE_STORE                   where the jobs of a worker are, if --store is not given\n"                    \
     "  RRQ_CONFIG, RRQ_REDIS_DSN         RRQ's own, for a worker without --store and --config\n"                       \
     "  LISTEN_FDS, NOTIFY_SOCKET         systemd's: sockets to listen on, and where to say how it is\n"

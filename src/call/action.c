@@ -228,18 +228,26 @@ static void write_entry(const ew__actions *actions, const ew__action *action, ew
     ew__buf_str(out, action->descriptor);
 }
 
+ew_err ew__actions_write(const ew__actions *actions, ew__buf *out,
+                         bool (*keep)(const void *ud, const ew__action *action), const void *ud) {
+    ew__buf_char(out, '{');
+    for (uint32_t i = 0; i < actions->by_key.n; i++) {
+        const ew__action *action = actions->by_key.entries[i].value;
+        if (!is_remote(action) && (!keep || keep(ud, action)))
+            write_entry(actions, action, out);
+    }
+    for (uint32_t i = 0; i < actions->by_long_key.n; i++) {
+        const ew__action *action = actions->by_long_key.entries[i].value;
+        if (!keep || keep(ud, action))
+            write_entry(actions, action, out);
+    }
+    return ew__buf_char(out, '}');
+}
+
 static ew_err write_listing(ew__actions *actions) {
     ew__buf out;
     ew__buf_init(&out, actions->env, SIZE_MAX / 2);
-    ew__buf_char(&out, '{');
-    for (uint32_t i = 0; i < actions->by_key.n; i++) {
-        const ew__action *action = actions->by_key.entries[i].value;
-        if (!is_remote(action))
-            write_entry(actions, action, &out);
-    }
-    for (uint32_t i = 0; i < actions->by_long_key.n; i++)
-        write_entry(actions, actions->by_long_key.entries[i].value, &out);
-    ew__buf_char(&out, '}');
+    (void)ew__actions_write(actions, &out, NULL, NULL);
     if (out.err) {
         ew_err err = out.err;
         ew__buf_done(&out);

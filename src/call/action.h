@@ -41,7 +41,7 @@ typedef struct ew__actions {
     ew__map by_long_key; /* all of other programs */
     ew__map shared;      /* keys that several other programs have, and we do not */
     ew__map by_name;     /* name -> action, or &ew__ambiguous */
-    ew_str listing;      /* JSON object, key -> descriptor */
+    ew_str listing;      /* JSON object, key -> descriptor; who may see it, ew__gate_list says */
     size_t listing_cap;
 } ew__actions;
 
@@ -91,6 +91,9 @@ void ew__actions_unref(ew__actions *actions);
  * have that key or name.
  */
 ew_err ew__actions_find(const ew__actions *actions, ew_str key_or_name, ew__action **ret_action);
+/* Appends the list of those that keep says yes to (NULL: all), an object, key to descriptor. EW_OK, EW_ENOMEM. */
+ew_err ew__actions_write(const ew__actions *actions, ew__buf *out,
+                         bool (*keep)(const void *ud, const ew__action *action), const void *ud);
 /* Writes "/flow/x, /tool/x" for a key or name that several actions have; cut at capacity. Returns the length. */
 size_t ew__actions_matches(const ew__actions *actions, ew_str name, char *out, size_t capacity);
 

@@ -217,15 +217,19 @@ ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
 
 /* ---- towards the callee ---- */
 
-static void start(ew_call *call, const ew__callee_ops *callee, void *ud) {
-    ew__home *home = call->home;
+static void begin(ew_call *call, const ew__callee_ops *callee, void *ud) {
     call->callee = callee;
     call->callee_ud = ud;
     call->caller_open = call->callee_open = true;
-    call->opened_at = home->now;
+    call->opened_at = call->home->now;
     ew_call_ref(call); /* the callee's */
-    count_live(home, 1);
+    count_live(call->home, 1);
     observe_opened(call);
+}
+
+static void start(ew_call *call, const ew__callee_ops *callee, void *ud) {
+    ew__home *home = call->home;
+    begin(call, callee, ud);
     if (call->deadline != EW__NEVER &&
         ew__timer_set(&home->timers, &call->deadline_timer, call->deadline, on_deadline) != EW_OK) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
@@ -236,10 +240,22 @@ static void start(ew_call *call, const ew__callee_ops *callee, void *ud) {
     callee->open(call);
 }
 
+/* It ends before it was accepted; those who look on see it come and go. */
+static void refuse(ew_call *call, const ew_fault *fault) {
+    static const ew__callee_ops nobody = {.open = NULL};
+    begin(call, &nobody, NULL);
+    ew__call_fault_as(call, EW_ORIGIN_LOCAL, fault);
+}
+
 void ew__call_open(ew_call *call, ew__action *action) {
     call->action = ew__action_ref(action);
     call->key = action->key;
-    start(call, action->ops, action->ops_ud);
+    ew_fault fault;
+    if (EW__UNLIKELY(call->home->gate != NULL) &&
+        !ew__gate_lets_call(call->home, call->who, call->wire, action, &fault))
+        refuse(call, &fault);
+    else
+        start(call, action->ops, action->ops_ud);
 }
 
 void ew__call_open_on(ew_call *call, const ew__callee_ops *callee, void *ud) { start(call, callee, ud); }

@@ -15,7 +15,7 @@
 #ifndef EW_CALL_CALL_H
 #define EW_CALL_CALL_H
 
-#include "call/action.h"
+#include "call/access.h"
 #include "base/home.h"
 #include "base/out.h"
 #include "call/trace.h"
@@ -92,6 +92,7 @@ struct ew_call {
     void *callee_ud;
     ew_call
         *lender; /* another call, in whose memory payloads of this one may lie; it lives at least as long; or NULL */
+    const ew__who *who; /* served: whose call it is, until it is opened; NULL: a stranger's */
     ew__action *action; /* a reference; NULL for outgoing calls */
     const char *wire;   /* name of the wire it came on, or goes out on */
     ew_str key;
@@ -134,7 +135,10 @@ struct ew_call {
  * is no memory or too many calls.
  */
 ew_call *ew__call_new(ew__home *home, const ew__caller_ops *caller, void *ud);
-/* Opens it: on an action's handler, or on any callee. Afterwards the caller may already have been told the end. */
+/*
+ * Opens it: on an action's handler, if the home's gate lets call->who use it (else it ends at once with that fault, and
+ * is never accepted), or on any callee. Afterwards the caller may already have been told the end.
+ */
 void ew__call_open(ew_call *call, ew__action *action);
 void ew__call_open_on(ew_call *call, const ew__callee_ops *callee, void *ud);
 /* Asks the callee to stop. */

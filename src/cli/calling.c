@@ -54,6 +54,9 @@ int ew__calling_take(ew__calling *c, ew__opts *opts, int id) {
     case EW__CALLING_TELEMETRY:
         c->telemetry = opts->value;
         break;
+    case EW__CALLING_TOKEN:
+        c->token = opts->value;
+        break;
     case EW__CALLING_BLOBS:
         c->blobs = opts->value;
         break;
@@ -90,7 +93,8 @@ int ew__calling_complete(ew__calling *c) {
 }
 
 ew_client_options ew__calling_with(ew__calling *c) {
-    ew_client_options with = {.command = (const char *const *)c->command, .telemetry = c->telemetry, .blobs = c->blobs};
+    ew_client_options with = {
+        .command = (const char *const *)c->command, .telemetry = c->telemetry, .blobs = c->blobs, .token = c->token};
     ew__verbose_with(&c->verbose, &with);
     return with;
 }

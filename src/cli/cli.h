@@ -34,6 +34,10 @@ enum {
     "          program behind -- after stepflow+stdio:, or after stepflow+http:, where it says by\n"                   \
     "          a line {\"port\":N} on its standard output where it listens\n"
 
+#define EW__TOKEN_HELP                                                                                                 \
+    "the token that the peer wants; EVERYWIRE_TOKEN is another way to say it, and\n"                                   \
+    "@FILE keeps it out of the list of processes"
+
 /* A verb gets the words after its own name. */
 typedef struct ew__verb {
     const char *name;
@@ -44,6 +48,8 @@ typedef struct ew__verb {
 
 int ew__cmd_call(int argc, char **argv);
 void ew__cmd_call_help(FILE *out);
+int ew__cmd_token(int argc, char **argv);
+void ew__cmd_token_help(FILE *out);
 int ew__cmd_check(int argc, char **argv);
 void ew__cmd_check_help(FILE *out);
 int ew__cmd_describe(int argc, char **argv);
@@ -155,6 +161,7 @@ enum {
     EW__CALLING_TELEMETRY,
     EW__CALLING_BLOBS,
     EW__CALLING_VERBOSE,
+    EW__CALLING_TOKEN,
     EW__CALLING_OWN /* the first id that is free for a verb's own options */
 };
 
@@ -165,6 +172,7 @@ enum {
         {"timeout", timeout_letter, "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds",                   \
          EW__CALLING_TIMEOUT},                                                                                         \
         {"traceparent", 0, "TEXT", "continue this W3C trace", EW__CALLING_TRACEPARENT},                                \
+        {"token", 0, "TOKEN|@FILE", EW__TOKEN_HELP, EW__CALLING_TOKEN},                                                \
         {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", EW__CALLING_TELEMETRY}, \
         {"blobs", 0, "STORE",                                                                                          \
          "where blobs are kept that the server puts and gets (stepflow): memory (default)\nor sqlite:PATH",            \
@@ -183,6 +191,7 @@ typedef struct ew__calling {
     const char *traceparent;
     ew__text input, context, labels;
     ew__verbose verbose;
+    const char *token;
 } ew__calling;
 
 /* Takes one of the options above, a word, what is behind --, or a bad one. -1: go on; else the exit code. */
@@ -204,6 +213,7 @@ typedef struct ew__listing {
     const char *action; /* describe only */
     char **command;     /* the peer's program, or NULL */
     const char *telemetry;
+    const char *token;
     uint64_t timeout_ms;
     ew__verbose verbose;
     bool json;     /* JSON also on a terminal */

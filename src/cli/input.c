@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -116,6 +117,9 @@ int ew__cli_client(const char *verb, const char *target, ew_client_options *opti
     env = *ew_env_default();
     env.log = log_line;
     options->env = &env;
+    if (!options->token) {
+        options->token = getenv("EVERYWIRE_TOKEN");
+    }
     ew_err err = ew_client_new(target, options, ret_client, &problem);
     if (err == EW_OK) {
         return 0;

@@ -7,13 +7,14 @@
 #include "cli/cli.h"
 #include <string.h>
 
-enum { OPT_TIMEOUT = 1, OPT_JSON, OPT_TELEMETRY, OPT_VERBOSE, OPT_HELP };
+enum { OPT_TIMEOUT = 1, OPT_JSON, OPT_TELEMETRY, OPT_TOKEN, OPT_VERBOSE, OPT_HELP };
 
 const ew__opt ew__listing_table[] = {
     {"json", 'j', NULL, "print JSON also on a terminal", OPT_JSON},
     {"timeout", 't', "DUR",
      "give up after that time; 500ms, 2s, 1m, 1h, or seconds; 10s, reflection, and\nrrq and stepflow with -- 45s",
      OPT_TIMEOUT},
+    {"token", 0, "TOKEN|@FILE", EW__TOKEN_HELP, OPT_TOKEN},
     {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
     EW__VERBOSE_OPTION(OPT_VERBOSE),
     {"help", 'h', NULL, "show this", OPT_HELP},
@@ -54,6 +55,9 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
             break;
         case OPT_TELEMETRY:
             listing->telemetry = opts.value;
+            break;
+        case OPT_TOKEN:
+            listing->token = opts.value;
             break;
         case OPT_HELP:
             help(stdout);
@@ -104,7 +108,8 @@ static int keep(ew__listing *listing, const ew_end *end) {
 int ew__listing_fetch(ew__listing *listing) {
     ew_client *client = NULL;
     ew_request *request = NULL;
-    ew_client_options with = {.command = (const char *const *)listing->command, .telemetry = listing->telemetry};
+    ew_client_options with = {
+        .command = (const char *const *)listing->command, .telemetry = listing->telemetry, .token = listing->token};
     ew__verbose_with(&listing->verbose, &with);
     int code = ew__cli_client(listing->verb, listing->target, &with, &client);
     if (code != EW__EXIT_OK) {

@@ -18,6 +18,7 @@ static const ew__verb verbs[] = {
     {"queue", "show queues of jobs, pause and resume them", ew__cmd_queue, ew__cmd_queue_help},
     {"dlq", "show jobs that have failed for good, and requeue them", ew__cmd_dlq, ew__cmd_dlq_help},
     {"health", "tell whether a worker is alive", ew__cmd_health, ew__cmd_health_help},
+    {"token", "make, list and revoke the tokens that callers show", ew__cmd_token, ew__cmd_token_help},
     {"check", "tell what is wrong with a configuration file", ew__cmd_check, ew__cmd_check_help},
 };
 #define N_VERBS (sizeof verbs / sizeof *verbs)

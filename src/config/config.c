@@ -38,6 +38,14 @@
          .max = 64,                                                                                                    \
          .usual = "1",                                                                                                 \
          .help = "how many of it, for `rrq:`"},                                                                        \
+        {.name = "token",                                                                                              \
+         .type = EW__FIELD_TEXT,                                                                                       \
+         IMPORT(options.token),                                                                                        \
+         .help = "the token that the peer wants; better `${VARIABLE}` or `token_file`"},                               \
+        {.name = "token_file",                                                                                         \
+         .type = EW__FIELD_PATH,                                                                                       \
+         IMPORT(token_file),                                                                                           \
+         .help = "instead of `token`: the file whose first line it is, of mode 0600"},                                 \
         {.name = "refresh",                                                                                            \
          .type = EW__FIELD_DURATION,                                                                                   \
          IMPORT(options.refresh_ms),                                                                                   \
@@ -113,6 +121,9 @@ static void check_import(ew__reading *reading, const ew__node *node, void *item)
         return;
     }
     import->joined = import->target;
+    if (import->token_file && !import->options.token) {
+        import->options.token = ew__join(reading, EW_STR("@"), 0, ew_str_from(import->token_file));
+    }
     if (import->targets && import->targets[0]) {
         import->joined = join_targets(reading, import->targets);
     } else if (import->targets) {
@@ -458,7 +469,25 @@ static const ew__field file_fields[] = {
      .type = EW__FIELD_BOOL,
      FILE_AT(allow_remote),
      .usual = "false",
-     .help = "let listeners take other addresses than loopback ones"},
+     .help = "let listeners take other addresses than loopback ones; callers over TCP must then show a token"},
+    {.name = "tokens",
+     .type = EW__FIELD_PATH,
+     FILE_AT(tokens),
+     .help = "the file of tokens; callers over TCP must show one, on every address (docs/access.md)"},
+    {.name = "token",
+     .type = EW__FIELD_TEXT,
+     FILE_AT(token),
+     .help = "the token that imports and managers are shown which have none of their own; better `${VARIABLE}` or "
+             "`token_file`"},
+    {.name = "token_file",
+     .type = EW__FIELD_PATH,
+     FILE_AT(token_file),
+     .help = "instead of `token`: the file whose first line it is, of mode 0600"},
+    {.name = "no_token",
+     .type = EW__FIELD_BOOL,
+     FILE_AT(no_token),
+     .usual = "false",
+     .help = "serve everybody who reaches a listener, without a token"},
     {.name = "threads",
      .type = EW__FIELD_NUMBER,
      FILE_AT(threads),
@@ -513,10 +542,19 @@ static const ew__field file_fields[] = {
     END,
 };
 
+static void check_whole(ew__reading *reading, const ew__node *node, void *item) {
+    ew__config *config = item;
+    (void)node;
+    if (config->token_file && !config->token) {
+        config->token = ew__join(reading, EW_STR("@"), 0, ew_str_from(config->token_file));
+    }
+}
+
 const ew__group ew__config_group = {
     .title = "The file",
     .size = offsetof(ew__config, arena), /* what is behind that is not read */
     .fields = file_fields,
+    .check = check_whole,
 };
 
 /* ---- life ---- */

@@ -14,8 +14,9 @@ typedef struct ew__config_import {
     const ew__node *node;
     const char *target;
     const char **targets;
-    const char *joined; /* what ew_app_import takes: all of them; NULL: there was a problem */
-    const char *action; /* of an action: what it is called there */
+    const char *token_file; /* instead of options.token */
+    const char *joined;     /* what ew_app_import takes: all of them; NULL: there was a problem */
+    const char *action;     /* of an action: what it is called there */
     ew_import_options options;
 } ew__config_import;
 
@@ -116,7 +117,8 @@ typedef struct ew__config {
     const ew__node *node; /* NULL: the file could not be read */
     uint64_t version;
     const char **listen, **connect, **allow_hosts;
-    bool allow_remote;
+    bool allow_remote, no_token;
+    const char *tokens, *token, *token_file;
     unsigned threads;
     uint64_t drain_ms;
     const char *runtime_id;

@@ -113,7 +113,7 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
 static ew_err dial(ew__connector *connector) {
     ew__loop *loop = connector->loop;
     ew__link *link =
-        ew__link_new(loop, &connector->site, &connector->scratches, &connector->traffic, &owner, connector);
+        ew__link_new_ours(loop, &connector->site, &connector->scratches, &connector->traffic, &owner, connector);
     if (!link)
         return EW_ENOMEM;
     ew_err err = ew__dial_start(loop, &link->stream, &connector->where, loop->home.limits->connect_ms, on_dialled,

@@ -426,6 +426,14 @@ ew__link *ew__link_new(ew__loop *loop, ew__site *site, ew__scratches *scratches,
     return link;
 }
 
+ew__link *ew__link_new_ours(ew__loop *loop, ew__site *site, ew__scratches *scratches, ew__traffic *traffic,
+                            const ew__link_owner *owner, void *ud) {
+    ew__link *link = ew__link_new(loop, site, scratches, traffic, owner, ud);
+    if (link)
+        link->conn.who = ew__who_owner;
+    return link;
+}
+
 void ew__link_discard(ew__link *link) { free_link(link); }
 
 /* A connection on which nothing ever comes is closed like an idle one. */

@@ -76,6 +76,9 @@ struct ew__link {
 /* A link whose stream is not started yet. NULL: no memory. */
 ew__link *ew__link_new(ew__loop *loop, ew__site *site, ew__scratches *scratches, ew__traffic *traffic,
                        const ew__link_owner *owner, void *ud);
+/* The same for one that we dial ourselves: whoever is there was chosen by us, and may call back as we may. */
+ew__link *ew__link_new_ours(ew__loop *loop, ew__site *site, ew__scratches *scratches, ew__traffic *traffic,
+                            const ew__link_owner *owner, void *ud);
 /* Frees a link that never started. */
 void ew__link_discard(ew__link *link);
 /* The stream is connected. wire NULL: found out by the first bytes (serving only). */

@@ -192,7 +192,7 @@ static ew_err dial(ew__pool *pool) {
     if (!entry)
         return EW_ENOMEM;
     entry->pool = pool;
-    entry->link = ew__link_new(loop, &pool->site, &pool->scratches, &pool->traffic, &owner, entry);
+    entry->link = ew__link_new_ours(loop, &pool->site, &pool->scratches, &pool->traffic, &owner, entry);
     ew_err err = entry->link ? ew__dial_start(loop, &entry->link->stream, &pool->where, loop->home.limits->connect_ms,
                                               on_dialled, &entry->dial)
                              : EW_ENOMEM;

@@ -193,7 +193,7 @@ static void dial(ew__runner *runner) {
     ew__home *home = home_of(runner);
     uint64_t left = runner->dial_until > home->now ? (runner->dial_until - home->now) / EW__MS(1) + 1 : 1;
     uint64_t ms = left < home->limits->connect_ms ? left : home->limits->connect_ms;
-    ew__link *link = ew__link_new(pool->loop, &runner->site, &pool->scratches, &pool->traffic, &owner, runner);
+    ew__link *link = ew__link_new_ours(pool->loop, &runner->site, &pool->scratches, &pool->traffic, &owner, runner);
     ew_err err =
         link ? ew__dial_start(pool->loop, &link->stream, &runner->where, ms, on_dialled, &runner->dial) : EW_ENOMEM;
     if (err == EW_OK) {

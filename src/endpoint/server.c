@@ -51,6 +51,8 @@ static void on_link_closed(ew__link *link, ew_err why) {
     (void)why;
     on_link_eof(link);
     ew__runtimes_closed(&server->runtimes, link);
+    if (link->conn.who.client)
+        ew__clients_leave(server->clients, link->conn.who.client);
     EW__LIST_REMOVE(server->links, link);
     server->n_links--;
     atomic_fetch_sub_explicit(server->connections, 1, memory_order_relaxed);
@@ -95,6 +97,20 @@ static void add_link(ew__server *server, ew__link *link) {
     ew__count(&server->traffic.accepted, 1);
 }
 
+/* Whoever reaches a Unix socket is this user; others are told apart by their address. EW_ELIMIT: too many from there. */
+static ew_err recognise(ew__server *server, ew__link *link) {
+    uint8_t key[EW__CLIENT_KEY];
+    bool local = false;
+    if (link->stream.kind != EW__STREAM_TCP) {
+        link->conn.who = ew__who_owner;
+        return EW_OK;
+    }
+    if (!server->clients || !ew__stream_origin(&link->stream, key, &local))
+        return EW_OK;
+    link->conn.who.client = ew__clients_enter(server->clients, key, local);
+    return link->conn.who.client ? EW_OK : EW_ELIMIT;
+}
+
 static void on_connection(ew__listener *listener) {
     ew__door *door = ew__container_of(listener, ew__door, listener);
     ew__server *server = door->server;
@@ -111,6 +127,10 @@ static void on_connection(ew__listener *listener) {
     add_link(server, link);
     ew__home_read_clock(&server->loop->home);
     ew_err err = ew__accept(listener, &link->stream);
+    if (err == EW_OK)
+        err = recognise(server, link);
+    if (err == EW_ELIMIT)
+        ew__count(&server->traffic.refused, 1);
     ew__link_start(link, server->loop, door->wire, EW__SERVE);
     if (err != EW_OK)
         ew__link_close(link, err);
@@ -150,6 +170,7 @@ ew_err ew__server_stdio(ew__server *server, const ew__wire *wire, ew__choose_wir
         return err;
     }
     link->conn.stdio = true;
+    link->conn.who = ew__who_owner;
     atomic_fetch_add_explicit(server->connections, 1, memory_order_relaxed);
     add_link(server, link);
     if (wire)

@@ -26,6 +26,7 @@ struct ew__server {
     size_t closing_doors;
     ew__link *links;
     uint32_t n_links;
+    ew__clients *clients;     /* over all loops: who connects from where; NULL: nobody counts */
     atomic_uint *connections; /* over all loops: limits->connections holds for their sum */
     ew__scratches scratches;
     ew__traffic traffic;

@@ -48,6 +48,27 @@ bool ew__is_itself(int fd) {
            (here.ss_family == AF_INET || here.ss_family == AF_INET6) && same_address(&here, &there);
 }
 
+static const uint8_t v4_in_v6[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+bool ew__stream_origin(const ew__stream *stream, uint8_t key[16], bool *ret_loopback) {
+    struct sockaddr_storage from;
+    int n = sizeof from;
+    if (stream->kind != EW__STREAM_TCP || uv_tcp_getpeername(&stream->handle.tcp, (struct sockaddr *)&from, &n) != 0)
+        return false;
+    *ret_loopback = ew__is_loopback((const struct sockaddr *)&from);
+    memset(key, 0, 16);
+    if (from.ss_family == AF_INET) {
+        memcpy(key, v4_in_v6, sizeof v4_in_v6);
+        memcpy(key + 12, &((const struct sockaddr_in *)(const void *)&from)->sin_addr, 4);
+        return true;
+    }
+    const uint8_t *bytes = ((const struct sockaddr_in6 *)(const void *)&from)->sin6_addr.s6_addr;
+    bool mapped = memcmp(bytes, v4_in_v6, sizeof v4_in_v6) == 0;
+    memcpy(key, bytes, mapped ? 16 : 8);
+    *ret_loopback = *ret_loopback || (mapped && bytes[12] == 127);
+    return from.ss_family == AF_INET6;
+}
+
 static ew_err parse_unix(const char *path, ew__address *ret) {
     struct sockaddr_un *name = (struct sockaddr_un *)&ret->storage;
     size_t n = strlen(path);

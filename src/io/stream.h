@@ -179,6 +179,11 @@ ew_err ew__listen(ew__listener *listener, ew__loop *loop, ew__address *address,
  * case and then close it.
  */
 ew_err ew__accept(ew__listener *listener, ew__stream *stream);
+/*
+ * Where an accepted TCP connection comes from, as base/clients.h counts it: 16 bytes, of IPv6 the network's half. false:
+ * it has no address.
+ */
+bool ew__stream_origin(const ew__stream *stream, uint8_t key[16], bool *ret_loopback);
 /* Accepts and drops a connection. */
 void ew__accept_refuse(ew__listener *listener);
 void ew__listener_close(ew__listener *listener, void (*closed)(ew__listener *listener));

@@ -58,6 +58,7 @@ typedef struct ew__site {
     uint16_t port;                  /* serving: the port it listens on */
     const char *const *allow_hosts; /* serving HTTP: further Host names, NULL-ended; may be NULL */
     ew_str authority;               /* calling: HOST:PORT as written in the target */
+    ew_str token;                   /* calling: what we show to the peer; may be empty */
     ew_str path;                    /* calling: what precedes an action's name, "" or "/base" */
     uint8_t framing;                /* jsonrpc: an ew__framing (frame/line.h) */
     struct ew__scrape *scrape;      /* serving: who can tell the metrics; may be NULL */
@@ -175,8 +176,20 @@ struct ew__conn {
     bool upgraded; /* the opening handshake of a WebSocket is behind us: frames follow */
     bool stdio;    /* the peer is one process at the other end of pipes, no stranger: a bad line does not end it */
     bool stuck;    /* calling, set before abort: the peer does not end calls; if it is ours, it is to be ended */
+    ew__who who;   /* at the other end; zeros: a stranger. A wire that carries a token notes it here (ew__gate_show) */
+    const char *client_cert; /* TLS: subject of the verified client certificate; NULL: none */
     void *scratch; /* wire->scratch_size bytes, cleared at first, shared by all connections of this wire on this home */
 };
+
+/* Who is at the other end: for ew_call.who, ew__gate_lets and ew__gate_list. A verified certificate is as good as us. */
+static inline ew__who *ew__conn_who(ew__conn *conn) {
+    if (conn->client_cert && conn->who.kind == EW__WHO_STRANGER)
+        conn->who.kind = EW__WHO_OWNER;
+    return &conn->who;
+}
+
+/* The method or function by which a peer shows its token on a wire that has no place for one. */
+#define EW__AUTH_METHOD "everywire.auth"
 
 /* ---- the wire's end of a connection ---- */
 

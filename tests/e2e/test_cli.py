@@ -727,7 +727,7 @@ class Serve(Case):
                 self.assertNotIn(r.code, (0, 130, 143), r)
                 self.assertIn(b"--allow-remote", r.err)
                 self.assertNotIn(b"listening", r.out)
-        with Server("--allow-remote", listen=("0.0.0.0:0",)) as s:
+        with Server("--allow-remote", "--no-token", listen=("0.0.0.0:0",)) as s:
             self.done(cli("call", s.url, "echo", "1"), b"1\n")
 
     def test_bad_options(self):

@@ -155,7 +155,7 @@ class Begin(unittest.TestCase):
 
     def test_allowed_remote(self):
         port = free_port()
-        with runner("--tcp-socket", "0.0.0.0:%d" % port, "--allow-remote") as s:
+        with runner("--tcp-socket", "0.0.0.0:%d" % port, "--allow-remote", "--no-token") as s:
             self.check_only(s, port, "0.0.0.0:%d" % port)
             self.assertTrue(echo(port))
 

@@ -94,6 +94,8 @@ ew_status ew__http_status_of(int code) {
     case 415:
     case 417:
         return EW_STATUS_INVALID_ARGUMENT;
+    case 401:
+        return EW_STATUS_UNAUTHENTICATED;
     case 403:
         return EW_STATUS_PERMISSION_DENIED;
     case 404:

@@ -37,6 +37,10 @@ static void write_common_fields(ew__out *out, const ew__site *site, const ew_cal
     ew__out_str(out, site->authority);
     ew__out_str(out, EW_STR("\r\nUser-Agent: everywire/" EW_VERSION_STRING "\r\ntraceparent: "));
     ew__out_add(out, parent, sizeof parent);
+    if (site->token.len) {
+        ew__out_str(out, EW_STR("\r\nAuthorization: Bearer "));
+        ew__out_str(out, site->token);
+    }
     if (call->tracestate.len) {
         ew__out_str(out, EW_STR("\r\ntracestate: "));
         ew__out_str(out, call->tracestate);

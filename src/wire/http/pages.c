@@ -29,6 +29,19 @@ ew__http_page_id ew__http_page(ew__http_method method, ew_str path) {
     return EW__PAGE_NOT_ALLOWED;
 }
 
+static void respond_actions(ew__http_server *server) {
+    ew__conn *conn = server->peer.conn;
+    ew__buf own;
+    ew_str list;
+    ew_fault fault = {.status = EW_STATUS_UNAVAILABLE, .message = EW_STR("out of memory")};
+    ew_err err = ew__gate_list(conn->home, &server->who, ew__wire_http.name, conn->site->actions, &own, &list, &fault);
+    if (err == EW_OK)
+        ew__http_respond(server, 200, EW_STR("application/json"), NONE, list, NULL);
+    else
+        ew__http_respond_error(server, ew_status_http(fault.status), NONE, fault.message.ptr);
+    ew__buf_done(&own);
+}
+
 static void respond_metrics(ew__http_server *server) {
     ew__conn *conn = server->peer.conn;
     struct ew__scrape *scrape = conn->site->scrape;
@@ -87,7 +100,7 @@ void ew__http_respond_page(ew__http_server *server, ew__http_page_id page) {
         respond_metrics(server);
         break;
     case EW__PAGE_ACTIONS:
-        ew__http_respond(server, 200, EW_STR("application/json"), NONE, site->actions->listing, NULL);
+        respond_actions(server);
         break;
     case EW__PAGE_OPTIONS:
         ew__http_respond(server, 204, NONE, EW_STR("Allow: GET, HEAD, OPTIONS, POST\r\n"), NONE, NULL);

@@ -29,7 +29,7 @@ typedef struct field {
 
 /* One pass over the head: most requests have a handful of fields, and each is wanted by at most one question. */
 typedef struct fields {
-    field host, origin, fetch_site, type, encoding, timeout, hops, traceparent, tracestate;
+    field host, origin, fetch_site, type, encoding, timeout, hops, traceparent, tracestate, authorization, protocols;
     bool accepts_stream;
     bool has_accept;
     uint8_t accepts; /* EW__ACCEPTS_... */
@@ -87,6 +87,10 @@ static void read_field(fields *all, ew_str name, ew_str value) {
         if (IS("content-type"))
             note(&all->type, value);
         break;
+    case 13:
+        if (IS("authorization"))
+            note(&all->authorization, value);
+        break;
     case 14:
         if (IS("sec-fetch-site"))
             note(&all->fetch_site, value);
@@ -108,6 +112,8 @@ static void read_field(fields *all, ew_str name, ew_str value) {
     case 22:
         if (IS("x-everywire-timeout-ms"))
             note(&all->timeout, value);
+        else if (IS("sec-websocket-protocol"))
+            note(&all->protocols, value);
         break;
     default:
         break;
@@ -218,6 +224,7 @@ static void on_post(ew__http_server *server, const ew__http_head *head, const fi
         return;
     }
     server->call->wire = ew__wire_http.name;
+    server->call->who = &server->who;
     read_trace(server->call, all);
     if (conn->site->draining) {
         server->keep_alive = false;
@@ -258,10 +265,30 @@ static bool is_health(uint8_t page) {
     return page == EW__PAGE_HEALTH || page == EW__PAGE_INSTANCE || page == EW__PAGE_READY;
 }
 
+/* Whether he may ask for that at all; which actions he may run, and see, is decided where they are opened and listed. */
+static bool admit(ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path, ew_str query) {
+    const ew__site *site = server->peer.conn->site;
+    if (is_health((uint8_t)ew__http_page(head->method, path)))
+        return true;
+    ew__http_shown shown = {.authorization = all->authorization.value,
+                            .n_authorization = all->authorization.count,
+                            .protocols = all->protocols.value,
+                            .query = query,
+                            .websocket = all->websocket && ew__http_can_upgrade(server)};
+    if (!ew__http_admit(server, &shown))
+        return false;
+    if (shown.websocket)
+        return ew__http_lets(server, site->upgrade->name, EW_STR("/runtimes"));
+    bool own = (site->jobs && site->jobs->takes(site, head->method, path)) || ew__str_is(path, EW_STR("/metrics"));
+    return !own || ew__http_lets(server, ew__wire_http.name, path);
+}
+
 static void read_wish(ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path,
                       ew_str query) {
     const ew__site *site = server->peer.conn->site;
     bool only_upgrade = site->only_upgrade;
+    if (EW__UNLIKELY(server->peer.conn->home->gate != NULL) && !admit(server, head, all, path, query))
+        return;
     if (all->websocket && ew__http_can_upgrade(server)) {
         ew__http_judge_upgrade(server, head);
         return;
@@ -296,6 +323,8 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     server->websocket = false;
     server->page = EW__PAGE_NONE;
     server->exchange.guest = NULL;
+    if (EW__UNLIKELY(conn->home->gate != NULL))
+        server->who = *ew__conn_who(conn);
     char stack[1024];
     char *memory = head->target.len <= sizeof stack ? stack : ew__alloc(conn->home->env, head->target.len);
     ew_str path, query;

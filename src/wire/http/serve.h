@@ -45,6 +45,7 @@ typedef struct ew__http_server {
     ew_str whole;              /* a body that did: in the call's arena */
     ew__buf ahead;             /* bytes read while a call runs */
     ew__exchange exchange;     /* when the request is a guest's */
+    ew__who who;               /* whose request it is */
     bool guest_asked;          /* the guest has got it */
     _Alignas(16) uint8_t reader[EW__HTTP_READER_BYTES];
 } ew__http_server;
@@ -77,6 +78,18 @@ void ew__http_invite(ew__http_server *server, const ew__http_guest *guest, const
 void ew__http_ask_guest(ew__http_server *server, ew_str body);
 /* The exchange is over. */
 void ew__http_leave_guest(ew__http_server *server);
+
+/* admit.c: who asks, by what the head shows; false: he may not, and the request was rejected. */
+typedef struct ew__http_shown {
+    ew_str authorization; /* of the first field */
+    uint32_t n_authorization;
+    ew_str protocols; /* WebSocket: Sec-WebSocket-Protocol */
+    ew_str query;
+    bool websocket;
+} ew__http_shown;
+bool ew__http_admit(ew__http_server *server, const ew__http_shown *shown);
+/* Whether he may use what is no action but has a path: metrics, jobs, the place of runtimes. Else it is rejected. */
+bool ew__http_lets(ew__http_server *server, const char *wire, ew_str path);
 
 /* request.c: the answer will be this error; the first reason counts. fields: header lines for it, or NULL. */
 void ew__http_reject(ew__http_server *server, int status, const char *text, const char *fields);

@@ -52,6 +52,7 @@ typedef struct ew__jr_call {
         struct {
             ew__jr_batch *batch; /* its answer leaves with others */
             bool *ended;         /* while the handler is being called: tells its caller that the call has gone */
+            bool accepted;       /* its stream was opened */
         } came;
         struct {
             ew__jr_row held;

@@ -35,13 +35,17 @@ static ew_str error_text(ew__jr_peer *peer, ew__buf *buf, int64_t code, const ew
     return err == EW_OK ? ew__buf_view(buf) : EW_STR("{\"code\":-32603,\"message\":\"out of memory\"}");
 }
 
-static void refuse(ew__jr_peer *peer, ew__jr_batch *batch, ew_str id, int64_t code, ew_status status, ew_str message) {
+static void refuse_with(ew__jr_peer *peer, ew__jr_batch *batch, ew_str id, int64_t code, const ew_fault *fault) {
     ew__rpc_out out;
     ew__buf buf;
-    ew_str error = error_text(peer, &buf, code, &(ew_fault){.status = status, .message = message});
+    ew_str error = error_text(peer, &buf, code, fault);
     ew__rpc_put_error(&out, id, error);
     respond(peer, batch, &out, NULL);
     ew__buf_done(&buf);
+}
+
+static void refuse(ew__jr_peer *peer, ew__jr_batch *batch, ew_str id, int64_t code, ew_status status, ew_str message) {
+    refuse_with(peer, batch, id, code, &(ew_fault){.status = status, .message = message});
 }
 
 /* ---- what the call tells its caller: onto the wire ---- */
@@ -52,6 +56,7 @@ static void on_accepted(ew_call *call) {
     ew__rpc_out message;
     if (!entry->streams)
         return;
+    entry->came.accepted = true;
     ew__rpc_put_result(&message, entry->base.id, EW__RPC_STREAM_OPEN, EW_STR("null"));
     ew__jr_send(ew__jr_peer_of(entry), &message, NULL);
     if (conn->ops->hurry && !ew__jr_peer_of(entry)->reader.closed && !ew__rpc_is_elsewhere(call))
@@ -64,7 +69,7 @@ static void send_fault(ew__jr_call *entry, int64_t code, const ew_fault *fault) 
     ew__rpc_out message;
     ew__buf buf;
     ew_str error = error_text(ew__jr_peer_of(entry), &buf, code, fault);
-    if (entry->streams)
+    if (entry->came.accepted)
         ew__rpc_put_close(&message, entry->base.id, true, error);
     else
         ew__rpc_put_error(&message, entry->base.id, error);
@@ -223,6 +228,7 @@ static void open_call(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *b
     }
     entry->came.batch = batch && message->id.len ? ew__jr_batch_ref(batch) : NULL;
     entry->came.ended = &ended;
+    call->who = ew__conn_who(peer->peer.conn);
     ew__call_open(call, action);
     if (!ended && keep(entry, message) != EW_OK)
         ew__jr_give_up(entry, 0, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
@@ -258,12 +264,17 @@ static void refuse_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batc
 }
 
 static void discover(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch) {
-    const ew__actions *actions = peer->peer.conn->site->actions;
+    ew__conn *conn = peer->peer.conn;
     ew__rpc_out out;
-    ew__buf document, line;
+    ew__buf document, line, own;
     ew_str text;
-    ew__buf_init(&document, peer->peer.conn->home->env, SIZE_MAX / 2);
-    ew_err err = ew__jr_write_discover(&document, actions ? actions->listing : EW_STR("{}"));
+    ew_fault fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED,
+                      .message = EW_STR("the list is too large for this connection")};
+    ew__buf_init(&document, conn->home->env, SIZE_MAX / 2);
+    ew_err err =
+        ew__gate_list(conn->home, ew__conn_who(conn), ew__wire_jsonrpc.name, conn->site->actions, &own, &text, &fault);
+    if (err == EW_OK)
+        err = ew__jr_write_discover(&document, text);
     if (err == EW_OK)
         err = ew__jr_one_line(peer, ew__buf_view(&document), &line, &text);
     else
@@ -272,11 +283,11 @@ static void discover(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *ba
         ew__rpc_put_result(&out, message->id, 0, text);
         respond(peer, batch, &out, NULL);
     } else {
-        refuse(peer, batch, message->id, 0, EW_STATUS_RESOURCE_EXHAUSTED,
-               EW_STR("the list is too large for this connection"));
+        refuse_with(peer, batch, message->id, 0, &fault);
     }
     ew__buf_done(&line);
     ew__buf_done(&document);
+    ew__buf_done(&own);
 }
 
 /* The id may be written in another way than the request wrote it: it is looked up decoded. */
@@ -289,10 +300,49 @@ static void cancel(ew__jr_peer *peer, ew_str params) {
         ew__rpc_late(&peer->calls);
 }
 
-/* Methods of the protocol itself: "$/..." and "rpc.". */
-static bool serve_reserved(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew_str method) {
-    if (method.len == 0 || (method.ptr[0] != '$' && method.ptr[0] != 'r'))
+/* Our extension: the first message on a connection may show a token. */
+static void show_token(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch) {
+    ew__conn *conn = peer->peer.conn;
+    char buf[EW__TOKEN_LEN + 64];
+    ew__rpc_out out;
+    ew_fault fault;
+    ew_str token = ew_json_typeof(message->params) == EW_JSON_OBJECT
+                       ? ew__rpc_text(ew_json_member(message->params, EW_STR("token")), buf, sizeof buf)
+                       : ew__str(NULL, 0);
+    bool good = ew__gate_show(conn->home, ew__conn_who(conn), token, &fault);
+    if (message->id.len && good) {
+        ew__rpc_put_result(&out, message->id, 0, EW_STR("null"));
+        respond(peer, batch, &out, NULL);
+    } else if (message->id.len) {
+        refuse_with(peer, batch, message->id, 0, &fault);
+    }
+}
+
+/* Whether a message is one of somebody who may ask; else it was answered, or needs no answer. */
+static bool admit(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew_str method) {
+    ew__conn *conn = peer->peer.conn;
+    ew_fault fault;
+    if (ew__str_is(method, EW_STR(EW__AUTH_METHOD))) {
+        show_token(peer, message, batch);
         return false;
+    }
+    if (ew__gate_knows(conn->home, ew__conn_who(conn), &fault))
+        return true;
+    if (message->id.len)
+        refuse_with(peer, batch, message->id, 0, &fault);
+    else
+        ew__rpc_late(&peer->calls);
+    return false;
+}
+
+/* Methods of the protocol itself: "$/..." and "rpc.", and ours. */
+static bool serve_reserved(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew_str method) {
+    if (method.len == 0 || (method.ptr[0] != '$' && method.ptr[0] != 'r' && method.ptr[0] != 'e'))
+        return false;
+    if (ew__str_is(method, EW_STR(EW__AUTH_METHOD))) { /* nobody asks for it here */
+        show_token(peer, message, batch);
+        return true;
+    }
     if (ew__str_is(method, EW_STR("rpc.discover"))) {
         if (message->id.len)
             discover(peer, message, batch);
@@ -347,7 +397,9 @@ void ew__jr_serve(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch
         return;
     }
     ew_str method = ew__rpc_text(message->method, buf, sizeof buf);
-    if (is_taken(peer, message))
+    if (EW__UNLIKELY(peer->peer.conn->home->gate != NULL) && !admit(peer, message, batch, method)) {
+        /* said so, if it can be */
+    } else if (is_taken(peer, message))
         refuse(peer, batch, message->id, EW__RPC_INVALID_REQUEST, EW_STATUS_INVALID_ARGUMENT,
                EW_STR("a call with this id still runs"));
     else if (!serve_reserved(peer, message, batch, method))

@@ -169,6 +169,23 @@ static void abort_conn(ew__rpc_calls *all) { ew__rpc_reader_abort(&ew__container
 
 static const ew__rpc_calls_ops calls_ops = {.overrun = overrun, .resume = resume, .abort = abort_conn};
 
+/* Our extension: the first message shows the token, and wants no answer. */
+static ew_err show_token(ew__jr_peer *peer) {
+    ew_str token = peer->peer.conn->site->token;
+    ew__rpc_out message;
+    ew__buf params;
+    if (peer->peer.role != EW__CALL || token.len == 0)
+        return EW_OK;
+    ew__buf_init(&params, peer->peer.conn->home->env, SIZE_MAX / 2);
+    ew_err err = ew__json_format(&params, "{\"token\":%q}", token);
+    if (err == EW_OK) {
+        ew__rpc_put_request(&message, ew__str(NULL, 0), EW_STR("\"" EW__AUTH_METHOD "\""), 0, ew__buf_view(&params));
+        ew__jr_send(peer, &message, NULL);
+    }
+    ew__buf_done(&params);
+    return err;
+}
+
 static ew_err init(ew__peer *base) {
     ew__jr_peer *peer = jr_of(base);
     ew__framing framing = (ew__framing)base->conn->site->framing;
@@ -177,7 +194,7 @@ static ew_err init(ew__peer *base) {
     ew__rpc_ids_init(&peer->ids, base->conn->home->env);
     ew__rpc_reader_init(&peer->reader, base, &peer->calls, &reader_ops,
                         base->role == EW__SERVE ? framing : EW__FRAMING_AUTO);
-    return EW_OK;
+    return show_token(peer);
 }
 
 static void input(ew__peer *base, const uint8_t *bytes, size_t n) {

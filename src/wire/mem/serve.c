@@ -96,6 +96,7 @@ static void open_call(ew__mem_peer *peer, const ew__mem_frame *frame, ew__action
     }
     call->caller_ud = entry;
     ew__mem_add(peer, entry, call, frame->id, false);
+    call->who = ew__conn_who(peer->peer.conn);
     ew__call_open(call, action); /* it may have ended when this returns */
 }
 
@@ -113,11 +114,18 @@ static void refuse_action(ew__mem_peer *peer, const ew__mem_frame *frame, ew_err
 }
 
 static void list(ew__mem_peer *peer, uint32_t id) {
-    ew__mem_frame frame = {.event = EW__MEM_DONE, .id = id, .payload = peer->peer.conn->site->actions->listing};
-    if (ew__mem_fits(peer, &frame))
+    ew__conn *conn = peer->peer.conn;
+    ew__mem_frame frame = {.event = EW__MEM_DONE, .id = id};
+    ew__buf own;
+    ew_fault fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED,
+                      .message = EW_STR("the list is too large for this connection")};
+    ew_err err = ew__gate_list(conn->home, ew__conn_who(conn), ew__wire_mem.name, conn->site->actions, &own,
+                               &frame.payload, &fault);
+    if (err == EW_OK && ew__mem_fits(peer, &frame))
         ew__mem_send(peer, &frame);
     else
-        refuse(peer, id, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("the list is too large for this connection"));
+        send_fail(peer, id, &fault);
+    ew__buf_done(&own);
 }
 
 static ew_err on_open(ew__mem_peer *peer, const ew__mem_frame *frame) {

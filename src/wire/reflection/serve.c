@@ -186,6 +186,7 @@ static void open_call(ew__rf_peer *peer, const ew__rpc *message, const ew__rf_ru
         return;
     }
     entry->came.ended = &ended;
+    call->who = ew__conn_who(peer->peer.conn);
     ew__call_open(call, action);
     if (!ended && keep(entry) != EW_OK)
         give_up(entry, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
@@ -296,19 +297,26 @@ static void cancel_action(ew__rf_peer *peer, const ew__json_doc *doc, const ew__
 
 /* Before the manager has answered register, the kind of its ids tells its generation; a null tells nothing. */
 static void list_actions(ew__rf_peer *peer, const ew__rpc *message) {
-    const ew__actions *actions = peer->peer.conn->site->actions;
+    ew__conn *conn = peer->peer.conn;
     bool undecided = peer->dialect == EW__RF_UNDECIDED;
     char kind = message->id.len ? message->id.ptr[0] : 'n';
     bool wrapped = undecided ? kind == '"' || kind == 'n' : peer->dialect == EW__RF_CURRENT;
     bool flat = undecided ? kind != '"' : peer->dialect == EW__RF_FIRST;
-    ew__buf list;
+    ew__buf list, own;
+    ew_str seen;
+    ew_fault fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED,
+                      .message = EW_STR("the list is too large for this connection")};
     ew__buf_init(&list, ew__rf_home(peer)->env, SIZE_MAX / 2);
-    ew_err err = ew__rf_write_listing(&list, actions ? actions->listing : EW_STR("{}"), flat, wrapped);
+    ew_err err = ew__gate_list(conn->home, ew__conn_who(conn), ew__wire_reflection.name, conn->site->actions, &own,
+                               &seen, &fault);
+    if (err == EW_OK)
+        err = ew__rf_write_listing(&list, seen, flat, wrapped);
     if (err == EW_OK && ew__rpc_fits(&peer->calls, list.len + message->id.len + 64))
         respond(peer, message, ew__buf_view(&list));
     else
-        refuse(peer, message, 0, EW_STATUS_RESOURCE_EXHAUSTED, "the list is too large for this connection");
+        refuse(peer, message, 0, fault.status, fault.message.ptr);
     ew__buf_done(&list);
+    ew__buf_done(&own);
 }
 
 static void list_values(ew__rf_peer *peer, const ew__rpc *message) {

@@ -210,10 +210,19 @@ static void open_websocket(ew__rf_peer *peer) {
 
 static ew_err write_request(ew__rf_peer *peer) {
     const ew__site *site = peer->peer.conn->site;
-    ew__buf request;
+    ew__buf request, fields;
     ew__buf_init(&request, ew__rf_home(peer)->env, 16 * 1024);
-    ew_err err =
-        ew__ws_dial_write(peer->dial, site->authority, site->path.len ? site->path : EW_STR("/"), NONE, &request);
+    ew__buf_init(&fields, ew__rf_home(peer)->env, 4096);
+    if (site->token.len) {
+        (void)ew__buf_cstr(&fields, "Authorization: Bearer ");
+        (void)ew__buf_str(&fields, site->token);
+        (void)ew__buf_cstr(&fields, "\r\n");
+    }
+    ew_err err = fields.err;
+    if (err == EW_OK)
+        err = ew__ws_dial_write(peer->dial, site->authority, site->path.len ? site->path : EW_STR("/"),
+                                ew__buf_view(&fields), &request);
+    ew__buf_done(&fields);
     if (err == EW_OK)
         ew__out_add(&peer->peer.conn->out, request.ptr, request.len);
     ew__buf_done(&request);

@@ -76,8 +76,8 @@ static void send_cancel(ew__rrq_call *entry) {
     ew__rpc_out message;
     uint8_t frame[EW__LENPFX_HEAD + 2 * EW__RRQ_ID_MAX + 128];
     ew__rrq_put_cancel(&message, &entry->ids);
-    if (conn->ops->aside && message.len + EW__LENPFX_HEAD <= sizeof frame &&
-        ew__lenpfx_head(message.len, message.len, frame)) {
+    bool alone = conn->ops->aside && !conn->site->token.len; /* else the other one would have to show it, too */
+    if (alone && message.len + EW__LENPFX_HEAD <= sizeof frame && ew__lenpfx_head(message.len, message.len, frame)) {
         (void)ew__rpc_out_copy(&message, frame + EW__LENPFX_HEAD);
         if (conn->ops->aside(conn, frame, message.len + EW__LENPFX_HEAD) == EW_OK)
             return;

@@ -129,20 +129,33 @@ static void cancel_call(ew__rrq_call *entry) {
     ew_call_unref(call);
 }
 
-static void cancel_all(ew__rrq_scratch *scratch, const ew__rrq_ids *ids) {
+/* Whoever could not start a run cannot stop it. */
+static void cancel_all(ew__rrq_scratch *scratch, ew__home *home, const ew__who *who, const ew__rrq_ids *ids) {
     ew__rrq_call *entry;
-    while ((entry = ew__rrq_index_find(scratch, ids)) != NULL)
+    ew_fault fault;
+    while ((entry = ew__rrq_index_find(scratch, ids)) != NULL &&
+           ew__gate_lets(home, who, ew__wire_rrq.name, entry->base.call->key, &fault))
         cancel_call(entry);
 }
 
-/* Two ids, one behind the other; the other loops read them again. */
-static void tell_others(const ew__rrq_peer *peer, const ew__rrq_ids *ids) {
+/* Who asks (the digest of a token; null: one of us), and the ids, one behind the other; the other loops read them again. */
+static void tell_others(ew__rrq_peer *peer, const ew__rrq_ids *ids) {
     struct ew__others *others = peer->peer.conn->site->others;
-    char text[TOLD_MAX + 8];
+    const ew__who *who = ew__conn_who(peer->peer.conn);
+    char text[TOLD_MAX + 2 * EW__SHA256_SIZE + 16];
     size_t n = 0;
     if (!others)
         return;
-    text[n++] = '[';
+    if (who->kind == EW__WHO_TOKEN) {
+        memcpy(text, "[\"", 2);
+        ew__hex(who->digest, sizeof who->digest, text + 2);
+        n = 2 + 2 * sizeof who->digest;
+        text[n++] = '"';
+    } else {
+        memcpy(text, "[null", 5);
+        n = 5;
+    }
+    text[n++] = ',';
     memcpy(text + n, ids->job.ptr, ids->job.len);
     n += ids->job.len;
     if (ids->request.len) {
@@ -157,13 +170,16 @@ static void tell_others(const ew__rrq_peer *peer, const ew__rrq_ids *ids) {
 void ew__rrq_told(void *scratch, ew__home *home, ew_str text) {
     ew_json_iter it = {.offset_ = 0};
     ew__rrq_ids ids = {.job = {NULL, 0}};
-    (void)home;
+    ew__who who = ew__who_owner;
+    if (ew_json_next(text, &it) && it.value.len == 2 * EW__SHA256_SIZE + 2 &&
+        ew__unhex(ew__str(it.value.ptr + 1, it.value.len - 2), who.digest, sizeof who.digest))
+        who.kind = EW__WHO_TOKEN;
     if (ew_json_next(text, &it))
         ids.job = it.value;
     if (ids.job.len && ew_json_next(text, &it))
         ids.request = it.value;
     if (ids.job.len)
-        cancel_all(scratch, &ids);
+        cancel_all(scratch, home, &who, &ids);
 }
 
 /* The job's id is not compared when the request's is given: an orchestrator that knows it means it. */
@@ -172,10 +188,16 @@ static const char *serve_cancel(ew__rrq_peer *peer, const ew__rrq_message *messa
     const char *problem = ew__rrq_read_cancel(message, &cancel);
     if (problem || cancel.foreign)
         return problem;
+    ew__conn *conn = peer->peer.conn;
+    ew_fault fault;
+    if (!ew__gate_knows(conn->home, ew__conn_who(conn), &fault)) {
+        ew__rpc_late(&peer->calls); /* a cancel has no answer that could say so */
+        return NULL;
+    }
     bool here = cancel.ids.request.len && ew__rrq_index_find(scratch_of(peer), &cancel.ids);
     if (!here)
         tell_others(peer, &cancel.ids); /* before: the text of the frame may go with a call that ends */
-    cancel_all(scratch_of(peer), &cancel.ids);
+    cancel_all(scratch_of(peer), conn->home, ew__conn_who(conn), &cancel.ids);
     return NULL;
 }
 
@@ -251,6 +273,7 @@ static void open_call(ew__rrq_peer *peer, ew_str text, ew__rrq_request *request,
         return;
     }
     entry->ended = &ended;
+    call->who = ew__conn_who(peer->peer.conn);
     ew__call_open(call, action);
     if (ended)
         return;
@@ -281,13 +304,50 @@ static void refuse_function(ew__rrq_peer *peer, const ew__rrq_ids *ids, ew_str n
 }
 
 static void list_actions(ew__rrq_peer *peer, const ew__rrq_ids *ids) {
-    const ew__actions *actions = peer->peer.conn->site->actions;
+    ew__conn *conn = peer->peer.conn;
     ew__rpc_out message;
-    ew__rrq_put_success(&message, ids, actions ? actions->listing : EW_STR("{}"));
-    if (ew__rpc_fits(&peer->calls, message.len))
+    ew__buf own;
+    ew_str list;
+    ew_fault fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED, .message = EW_STR("the list is too large for a frame")};
+    ew_err err =
+        ew__gate_list(conn->home, ew__conn_who(conn), ew__wire_rrq.name, conn->site->actions, &own, &list, &fault);
+    ew__rrq_put_success(&message, ids, list);
+    if (err == EW_OK && ew__rpc_fits(&peer->calls, message.len))
         ew__rrq_send(peer, &message, NULL);
     else
-        refuse(peer, ids, NULL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("the list is too large for a frame"));
+        send_fault(peer, ids, NULL, &fault);
+    ew__buf_done(&own);
+}
+
+/* Our extension: the first request on a connection may show a token. */
+static void show_token(ew__rrq_peer *peer, const ew__rrq_request *request) {
+    ew__conn *conn = peer->peer.conn;
+    char buf[EW__TOKEN_LEN + 64];
+    ew__rpc_out message;
+    ew_fault fault;
+    ew_str token = ew_json_typeof(request->params) == EW_JSON_OBJECT
+                       ? ew__rpc_text(ew_json_member(request->params, EW_STR("token")), buf, sizeof buf)
+                       : ew__str(NULL, 0);
+    if (ew__gate_show(conn->home, ew__conn_who(conn), token, &fault)) {
+        ew__rrq_put_success(&message, &request->ids, EW_STR("null"));
+        ew__rrq_send(peer, &message, NULL);
+    } else {
+        send_fault(peer, &request->ids, NULL, &fault);
+    }
+}
+
+/* Whether the request is one of somebody who may ask; else it was answered. */
+static bool admit(ew__rrq_peer *peer, const ew__rrq_request *request, ew_str name) {
+    ew__conn *conn = peer->peer.conn;
+    ew_fault fault;
+    if (ew__str_is(name, EW_STR(EW__AUTH_METHOD))) {
+        show_token(peer, request);
+        return false;
+    }
+    if (ew__gate_knows(conn->home, ew__conn_who(conn), &fault))
+        return true;
+    send_fault(peer, &request->ids, NULL, &fault);
+    return false;
 }
 
 /* As it stands; else what stands behind "runner#": an orchestrator that does not take that off means us. */
@@ -318,6 +378,8 @@ static void serve_request(ew__rrq_peer *peer, ew_str text, ew__rrq_request *requ
     ew_fault fault;
     ew__action *action = NULL;
     ew_str name = ew__rpc_text(request->function, buf, sizeof buf);
+    if (EW__UNLIKELY(peer->peer.conn->home->gate != NULL) && !admit(peer, request, name))
+        return;
     ew_err err = find_action(peer, name, &action);
     if (EW__UNLIKELY(busy(peer, &fault) != NULL))
         send_fault(peer, &request->ids, NULL, &fault);
@@ -325,6 +387,8 @@ static void serve_request(ew__rrq_peer *peer, ew_str text, ew__rrq_request *requ
         open_call(peer, text, request, action);
     else if (ew__str_is(name, EW_STR(EW__RRQ_LIST)))
         list_actions(peer, &request->ids);
+    else if (ew__str_is(name, EW_STR(EW__AUTH_METHOD)))
+        show_token(peer, request); /* nobody asks for it here */
     else
         refuse_function(peer, &request->ids, name, err);
 }

@@ -52,6 +52,10 @@ static void write_head(ew__buf *out, const ew__site *site, size_t length, const 
     (void)ew__buf_cstr(out, "\r\nUser-Agent: everywire/" EW_VERSION_STRING "\r\nContent-Type: application/json\r\n"
                             "Accept: application/json, text/event-stream\r\nContent-Length: ");
     (void)ew__buf_add(out, digits, ew__u64_text(length, digits));
+    if (site->token.len) {
+        (void)ew__buf_cstr(out, "\r\nAuthorization: Bearer ");
+        (void)ew__buf_str(out, site->token);
+    }
     if (instance && instance[0]) {
         (void)ew__buf_cstr(out, "\r\nStepflow-Instance-Id: ");
         (void)ew__buf_cstr(out, instance);
@@ -245,7 +249,9 @@ static void read_refusal(const sf_client *client, const ew__json_doc *doc, char 
     ew_str told = ew__rpc_text(error, text, capacity);
     if (ew_json_typeof(error) == EW_JSON_OBJECT)
         ew__sf_read_fault(error, text, capacity, ret);
-    else if (told.len)
+    else if (!told.len && doc && doc->type == EW_JSON_OBJECT) /* as the http wire of everywire says it */
+        told = ew__rpc_text(ew__json_find(doc, EW_STR("message"), NULL), text, capacity);
+    if (told.len && ew_json_typeof(error) != EW_JSON_OBJECT)
         ret->message = told;
     if (ret->status == EW_STATUS_UNKNOWN) /* its code says nothing: then HTTP's does */
         ret->status = ew_status_from_http(status);
@@ -274,9 +280,11 @@ static void refused_hello(sf_client *client, const ew__json_doc *doc, const ew__
         read_refusal(client, doc, buf, sizeof buf, &fault);
     else
         ew__sf_read_fault(message->error, buf, sizeof buf, &fault);
+    bool not_us = fault.status == EW_STATUS_UNAUTHENTICATED || fault.status == EW_STATUS_PERMISSION_DENIED ||
+                  fault.status == EW_STATUS_RESOURCE_EXHAUSTED; /* it is a server; it does not want us, or not now */
     int n = fault.message.len < 200 ? (int)fault.message.len : 200;
     (void)snprintf(text, sizeof text, "the server refuses the handshake: %.*s", n, n ? fault.message.ptr : "");
-    fail_all(client, EW_ORIGIN_PROTOCOL, fault.status, text);
+    fail_all(client, not_us ? EW_ORIGIN_ACTION : EW_ORIGIN_PROTOCOL, fault.status, text);
 }
 
 /* It has answered. If it closes, somebody else goes on with it. */

@@ -211,11 +211,11 @@ static void write_component(ew__buf *out, const ew__actions *actions, ew_str key
     (void)ew__json_format(out, ",\"x-everywire\":{\"key\":%j,\"descriptor\":%j}}", key, descriptor);
 }
 
-ew_err ew__sf_write_components(ew__buf *out, const ew__actions *actions) {
+ew_err ew__sf_write_components(ew__buf *out, const ew__actions *actions, ew_str listing) {
     ew_json_iter it = {.offset_ = 0};
     const char *comma = "";
     (void)ew__buf_cstr(out, "{\"components\":[");
-    while (actions && ew_json_next(actions->listing, &it)) {
+    while (actions && ew_json_next(listing, &it)) {
         (void)ew__buf_cstr(out, comma);
         write_component(out, actions, it.key, it.value);
         comma = ",";

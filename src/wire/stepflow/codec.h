@@ -68,7 +68,7 @@ ew_err ew__sf_fill_call(ew_call *call, const ew__sf_run *run, bool copy);
 ew_str ew__sf_read_component(ew_str params, char *buf, size_t capacity);
 
 /* {"components":[..]} and {"info":{..}} */
-ew_err ew__sf_write_components(ew__buf *out, const ew__actions *actions);
+ew_err ew__sf_write_components(ew__buf *out, const ew__actions *actions, ew_str listing);
 ew_err ew__sf_write_info(ew__buf *out, const ew__actions *actions, const ew__action *action);
 
 /* An error object. code 0: as an action's fault has it (EXECUTION_FAILED). component: plain text, or empty. */

@@ -108,6 +108,7 @@ static void open_call(ew__sl_peer *peer, const ew__rpc *message, const ew__sf_ru
         return;
     }
     entry->ended = &ended;
+    call->who = ew__conn_who(peer->peer.conn);
     ew__call_open(call, action);
     if (ended)
         return;
@@ -146,7 +147,7 @@ static void answer(ew__sl_peer *peer, const ew__rpc *message, ew__sf_method meth
     ew__buf text;
     bool is_error = false;
     ew__buf_init(&text, conn->home->env, SIZE_MAX / 2);
-    ew_err err = ew__sf_answer(conn->site, message, method, &text, &is_error);
+    ew_err err = ew__sf_answer(conn, ew__conn_who(conn), message, method, &text, &is_error);
     bool fits = ew__rpc_fits(&peer->calls, text.len + message->id.len + 64);
     if (err == EW_OK && fits)
         ew__sl_respond(peer, message->id, ew__buf_view(&text), is_error);

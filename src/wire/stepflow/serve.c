@@ -72,13 +72,23 @@ static ew_err write_missing(ew__buf *out, ew_str component, bool *ret_error) {
     return ew__sf_write_fault(out, EW__SF_COMPONENT_NOT_FOUND, &fault, component);
 }
 
-static ew_err write_info(const ew__site *site, ew_str params, ew__buf *out, bool *ret_error) {
+static ew_err write_refusal(ew__buf *out, const ew_fault *fault, bool *ret_error) {
+    *ret_error = true;
+    return ew__sf_write_fault(out, 0, fault, NONE);
+}
+
+static ew_err write_info(ew__conn *conn, const ew__who *who, ew_str params, ew__buf *out, bool *ret_error) {
+    const ew__site *site = conn->site;
+    ew_fault refusal;
     char buf[EW__SF_NAME_ROOM];
     ew__action *action = NULL;
     ew_str component = ew__sf_read_component(params, buf, sizeof buf);
     ew_fault bad = {.status = EW_STATUS_INVALID_ARGUMENT,
                     .message = EW_STR("params.component must be the name of a component")};
-    if (component.len && site->actions && ew__actions_find(site->actions, component, &action) == EW_OK)
+    bool found = component.len && site->actions && ew__actions_find(site->actions, component, &action) == EW_OK;
+    if (found && !ew__gate_lets(conn->home, who, EW__STEPFLOW_NAME, action->key, &refusal))
+        return write_refusal(out, &refusal, ret_error);
+    if (found)
         return ew__sf_write_info(out, site->actions, action);
     if (component.len)
         return write_missing(out, component, ret_error);
@@ -105,30 +115,46 @@ static ew_err write_unknown(ew__buf *out, ew_str method, bool *ret_error) {
     return ew__sf_write_fault(out, EW__RPC_METHOD_NOT_FOUND, &fault, NONE);
 }
 
-static ew_err answer(const ew__site *site, const ew__rpc *message, ew__sf_method method, ew__buf *out,
+static ew_err write_list(ew__conn *conn, const ew__who *who, ew__buf *out, bool *ret_error) {
+    ew__buf own;
+    ew_str list;
+    ew_fault refusal;
+    ew_err err = ew__gate_list(conn->home, who, EW__STEPFLOW_NAME, conn->site->actions, &own, &list, &refusal);
+    if (err == EW_OK)
+        err = ew__sf_write_components(out, conn->site->actions, list);
+    else if (err == EW_EACCESS)
+        err = write_refusal(out, &refusal, ret_error);
+    ew__buf_done(&own);
+    return err;
+}
+
+static ew_err answer(ew__conn *conn, const ew__who *who, const ew__rpc *message, ew__sf_method method, ew__buf *out,
                      bool *ret_error) {
+    ew_fault refusal;
+    if (!ew__gate_knows(conn->home, who, &refusal))
+        return write_refusal(out, &refusal, ret_error);
     switch (method) {
     case EW__SF_INITIALIZE:
-        note_hello(site, message->params);
+        note_hello(conn->site, message->params);
         return write_hello(out);
     case EW__SF_INITIALIZED: /* with an id: somebody wants to be told */
         return ew__buf_cstr(out, "{}");
     case EW__SF_LIST:
-        return ew__sf_write_components(out, site->actions);
+        return write_list(conn, who, out, ret_error);
     case EW__SF_INFO:
-        return write_info(site, message->params, out, ret_error);
+        return write_info(conn, who, message->params, out, ret_error);
     default:
         return write_unknown(out, message->method, ret_error);
     }
 }
 
-ew_err ew__sf_answer(const ew__site *site, const ew__rpc *message, ew__sf_method method, ew__buf *out,
+ew_err ew__sf_answer(ew__conn *conn, const ew__who *who, const ew__rpc *message, ew__sf_method method, ew__buf *out,
                      bool *ret_error) {
     ew__buf raw, line;
     ew_str text;
     *ret_error = false;
     ew__buf_init(&raw, out->env, SIZE_MAX / 2);
-    ew_err err = answer(site, message, method, &raw, ret_error);
+    ew_err err = answer(conn, who, message, method, &raw, ret_error);
     if (err == EW_OK) {
         err = ew__sf_plain(out->env, ew__buf_view(&raw), &line, &text);
         if (err == EW_OK)

@@ -286,7 +286,7 @@ static void serve_plain(ew__exchange *exchange, const ew__rpc *message, ew__sf_m
     ew__rpc_out text;
     bool error = false;
     ew__buf_init(&out, exchange->conn->home->env, SIZE_MAX / 2);
-    if (ew__sf_answer(exchange->conn->site, message, method, &out, &error) != EW_OK) {
+    if (ew__sf_answer(exchange->conn, exchange->call->who, message, method, &out, &error) != EW_OK) {
         refuse(exchange, 503, message->id, EW__SF_TRANSPORT_ERROR, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
     } else if (error) {
         answer_error(exchange, 200, message->id, ew__buf_view(&out));

@@ -41,7 +41,8 @@ typedef struct ew__sf_scratch {
  * A request that runs nothing (initialize, components/list, components/info, unknown ones): appends its result, or an
  * error object (*ret_error). What initialize tells goes to site->instance. Plain text. EW_OK or EW_ENOMEM.
  */
-ew_err ew__sf_answer(const ew__site *site, const ew__rpc *message, ew__sf_method method, ew__buf *out, bool *ret_error);
+ew_err ew__sf_answer(ew__conn *conn, const ew__who *who, const ew__rpc *message, ew__sf_method method, ew__buf *out,
+                     bool *ret_error);
 
 /* An error object for what was refused, in buf (to be freed by the caller in any case); never empty. */
 ew_str ew__sf_error(const ew_env *env, ew__buf *buf, int64_t code, ew_status status, ew_str message, ew_str component);

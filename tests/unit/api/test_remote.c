@@ -422,8 +422,14 @@ static void clients_that_listen(void **state) {
     assert_int_equal(ew_client_new(target, NULL, &second, &problem), EW_EADDRINUSE);
     assert_non_null(strstr(problem, "in use"));
     assert_int_equal(ew_client_new("reflection://0.0.0.0:0", NULL, &second, &problem), EW_EACCESS);
-    assert_int_equal(ew_client_new("reflection://0.0.0.0:0", &(ew_client_options){.allow_remote = true}, &second, NULL),
-                     EW_OK);
+    ew_client_options remote = {.allow_remote = true};
+    assert_int_equal(ew_client_new("reflection://0.0.0.0:0", &remote, &second, &problem), EW_EACCESS);
+    assert_non_null(strstr(problem, "token"));
+    remote.no_token = true;
+    assert_int_equal(ew_client_new("reflection://0.0.0.0:0", &remote, &second, NULL), EW_OK);
+    ew_client_free(second);
+    remote = (ew_client_options){.allow_remote = true, .token = "ewt_secret"};
+    assert_int_equal(ew_client_new("reflection://0.0.0.0:0", &remote, &second, NULL), EW_OK);
     ew_client_free(second);
     (void)snprintf(w.ws, sizeof w.ws, "ws://127.0.0.1:%d", ew_client_port(client));
     atomic_store(&cancelled, 0);

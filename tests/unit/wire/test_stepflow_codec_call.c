@@ -226,7 +226,7 @@ static void test_wire_stepflow_codec_call__listing_back(void **state) {
     shelf_add(&s, "/flow/a", &(ew_action_options){.description = "d\xc3\xa9", .metadata = "{\"x\":[1]}"});
     shelf_add(&s, "/flow/q\"t", &(ew_action_options){.input_schema = "true", .stream_schema = "{}"});
     s.actions = ew__registry_get(&s.registry);
-    assert_int_equal(ew__sf_write_components(&text, s.actions), EW_OK);
+    assert_int_equal(ew__sf_write_components(&text, s.actions, s.actions->listing), EW_OK);
     assert_int_equal(ew__sf_read_components(&out, ew__buf_view(&text)), EW_OK);
     assert_true(ew__str_is(ew__buf_view(&out), s.actions->listing));
     ew__buf_done(&text);

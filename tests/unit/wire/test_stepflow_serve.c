@@ -18,7 +18,10 @@ static void ask(const ew__site *site, const char *method, const char *params, bo
     bool is_error = !error;
     assert_int_equal(ew__json_parse(&doc, ew_str_from(json)), EW_OK);
     ew__rpc_read(&doc, 0, &message);
-    assert_int_equal(ew__sf_answer(site, &message, ew__sf_method_of(message.method), &out, &is_error), EW_OK);
+    ew__home home = {.env = out.env};
+    ew__site copy = *site;
+    ew__conn conn = {.home = &home, .site = &copy};
+    assert_int_equal(ew__sf_answer(&conn, NULL, &message, ew__sf_method_of(message.method), &out, &is_error), EW_OK);
     assert_int_equal(is_error, error);
     check_buf(&out, expected);
     free(json);
@@ -86,7 +89,9 @@ static void test_wire_stepflow_serve__long_method(void **state) {
         memcpy(json + at, "\"}", 3);
         assert_int_equal(ew__json_parse(&doc, ew_str_from(json)), EW_OK);
         ew__rpc_read(&doc, 0, &message);
-        assert_int_equal(ew__sf_answer(&site, &message, EW__SF_OTHER, &out, &error), EW_OK);
+        ew__home home = {.env = out.env};
+        ew__conn conn = {.home = &home, .site = &site};
+        assert_int_equal(ew__sf_answer(&conn, NULL, &message, EW__SF_OTHER, &out, &error), EW_OK);
         assert_true(error && out.len < 600);
         assert_int_equal(ew_json_check(ew__buf_view(&out), NULL), EW_OK);
         ew__buf_done(&out);

@@ -1,0 +1,177 @@
+/*
+ * call/access.c: the one point that decides. See access.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "call/access.h"
+#include "call/call.h"
+
+#define LOOK_MS 1000 /* how often the list is looked at, at most */
+
+const ew__who ew__who_owner = {.kind = EW__WHO_OWNER};
+
+/* ---- the list, and who uses which version of it ---- */
+
+void ew__access_init(ew__access *access, const ew_env *env, ew__clients *clients) {
+    memset(access, 0, sizeof *access);
+    access->env = env;
+    access->clients = clients;
+    pthread_mutex_init(&access->lock, NULL);
+}
+
+void ew__access_done(ew__access *access) {
+    ew__tokens_unref(access->current);
+    pthread_mutex_destroy(&access->lock);
+}
+
+void ew__access_set(ew__access *access, ew__tokens *tokens) {
+    pthread_mutex_lock(&access->lock);
+    ew__tokens *old = access->current;
+    access->current = tokens;
+    atomic_fetch_add_explicit(&access->version, 1, memory_order_release);
+    pthread_mutex_unlock(&access->lock);
+    ew__tokens_unref(old);
+}
+
+void ew__gate_init(ew__gate *gate, ew__access *access) { *gate = (ew__gate){.access = access}; }
+
+void ew__gate_done(ew__gate *gate) {
+    ew__tokens_unref(gate->tokens);
+    gate->tokens = NULL;
+}
+
+static void use_newest(ew__gate *gate) {
+    ew__access *access = gate->access;
+    if (EW__LIKELY(gate->version == atomic_load_explicit(&access->version, memory_order_acquire)))
+        return;
+    ew__tokens *old = gate->tokens;
+    pthread_mutex_lock(&access->lock);
+    gate->tokens = access->current ? ew__tokens_ref(access->current) : NULL;
+    gate->version = atomic_load_explicit(&access->version, memory_order_relaxed);
+    pthread_mutex_unlock(&access->lock);
+    ew__tokens_unref(old);
+}
+
+/* One of the homes looks, when it is time. */
+static void look(ew__access *access, uint64_t now) {
+    unsigned long long at = atomic_load_explicit(&access->look_at, memory_order_relaxed);
+    if (access->look && now >= at &&
+        atomic_compare_exchange_strong(&access->look_at, &at, (unsigned long long)(now + EW__MS(LOOK_MS))))
+        access->look(access);
+}
+
+/* ---- verdicts ---- */
+
+static bool refuse(ew_fault *ret, ew_status status, ew_str message) {
+    *ret = (ew_fault){.status = status, .message = message};
+    return false;
+}
+
+static bool hold_off(ew_fault *ret, uint64_t ms, ew_str message) {
+    *ret =
+        (ew_fault){.status = EW_STATUS_RESOURCE_EXHAUSTED, .message = message, .retryable = true, .retry_after_ms = ms};
+    return false;
+}
+
+static bool unknown(const ew__who *who, ew_fault *ret) {
+    return refuse(ret, EW_STATUS_UNAUTHENTICATED,
+                  who && who->kind == EW__WHO_TOKEN ? EW_STR("this token is not known here, has expired or was revoked")
+                                                    : EW_STR("a token is needed here; everywire token new makes one"));
+}
+
+/* His token; NULL: he has none that is good. */
+static const ew__token *token_of(ew__home *home, const ew__who *who) {
+    if (!who || who->kind != EW__WHO_TOKEN)
+        return NULL;
+    look(home->gate->access, home->now);
+    use_newest(home->gate);
+    return ew__tokens_find(home->gate->tokens, who->digest, (int64_t)home->env->wall_ms(home->env->ud));
+}
+
+static bool needs_none(const ew__home *home, const ew__who *who) {
+    return EW__LIKELY(!home->gate) || !home->gate->access->required || (who && who->kind == EW__WHO_OWNER);
+}
+
+bool ew__gate_show(ew__home *home, ew__who *who, ew_str token, ew_fault *ret) {
+    if (needs_none(home, who))
+        return true;
+    ew__clients *clients = home->gate->access->clients;
+    uint64_t wait = who->client ? ew__clients_shut(clients, who->client, home->now) : 0;
+    if (wait)
+        return hold_off(ret, wait, EW_STR("too many wrong tokens came from this address; wait a moment"));
+    who->kind = EW__WHO_TOKEN;
+    ew__sha256_of(token.ptr, token.len, who->digest);
+    if (token_of(home, who))
+        return true;
+    if (who->client)
+        ew__clients_failed(clients, who->client, home->now);
+    return unknown(who, ret);
+}
+
+bool ew__gate_knows(ew__home *home, const ew__who *who, ew_fault *ret) {
+    return needs_none(home, who) || token_of(home, who) || unknown(who, ret);
+}
+
+static bool names(const ew_str *list, size_t n, ew_str text, bool patterns) {
+    bool any = n == 0;
+    for (size_t i = 0; i < n && !any; i++)
+        any = patterns ? ew__pattern_fits(list[i], text) : ew__str_is(list[i], text);
+    return any;
+}
+
+static bool allows(const ew__token *token, const char *wire, ew_str key) {
+    return names(token->wires, token->n_wires, ew_str_from(wire), false) &&
+           names(token->actions, token->n_actions, key, true);
+}
+
+bool ew__gate_lets(ew__home *home, const ew__who *who, const char *wire, ew_str key, ew_fault *ret) {
+    if (needs_none(home, who))
+        return true;
+    const ew__token *token = token_of(home, who);
+    if (!token)
+        return unknown(who, ret);
+    if (allows(token, wire, key))
+        return true;
+    return refuse(ret, EW_STATUS_PERMISSION_DENIED,
+                  names(token->wires, token->n_wires, ew_str_from(wire), false)
+                      ? EW_STR("this token is not for this action")
+                      : EW_STR("this token is not for this wire"));
+}
+
+bool ew__gate_lets_call(ew__home *home, const ew__who *who, const char *wire, const ew__action *action, ew_fault *ret) {
+    if (!ew__gate_lets(home, who, wire, action->key, ret))
+        return false;
+    uint64_t wait = who && who->client ? ew__clients_take_call(home->gate->access->clients, who->client, home->now) : 0;
+    return !wait || hold_off(ret, wait, EW_STR("too many calls a second from this address"));
+}
+
+/* ---- lists ---- */
+
+typedef struct seen_by {
+    const ew__token *token;
+    const char *wire;
+} seen_by;
+
+static bool may_see(const void *ud, const ew__action *action) {
+    const seen_by *by = ud;
+    return allows(by->token, by->wire, action->key);
+}
+
+ew_err ew__gate_list(ew__home *home, const ew__who *who, const char *wire, const ew__actions *actions, ew__buf *out,
+                     ew_str *ret, ew_fault *fault) {
+    ew__buf_init(out, home->env, SIZE_MAX / 2);
+    *ret = actions ? actions->listing : EW_STR("{}");
+    if (needs_none(home, who))
+        return EW_OK;
+    seen_by by = {.token = token_of(home, who), .wire = wire};
+    if (!by.token)
+        return unknown(who, fault) ? EW_OK : EW_EACCESS;
+    if (!names(by.token->wires, by.token->n_wires, ew_str_from(wire), false)) {
+        (void)refuse(fault, EW_STATUS_PERMISSION_DENIED, EW_STR("this token is not for this wire"));
+        return EW_EACCESS;
+    }
+    if (!actions || by.token->n_actions == 0)
+        return EW_OK;
+    ew_err err = ew__actions_write(actions, out, may_see, &by);
+    *ret = ew__buf_view(out);
+    return err;
+}
