@@ -6,7 +6,8 @@
     # not run by the tests: REASON      the first line of a console block that is only looked at
 
 In an output `...` alone on a line stands for any lines, inside a line for any text; `^C` on a line of its own is that key, pressed once all that
-stands above has been said. A command that ends with `&` goes on behind; the next one waits until it has said what is shown. Output that is not shown must not be there. A command must succeed, unless the next one asks for `$?`.
+stands above has been said. A command that ends with `&` goes on behind; the next one waits until it has said what is shown, and
+what the shell says about jobs is passed over. Output that is not shown must not be there. A command must succeed, unless the next one asks for `$?`.
 A comment `<!-- peers: rrq -->` says which foreign programs a page needs.
 
 SPDX-License-Identifier: Apache-2.0
@@ -95,6 +96,9 @@ class Page:
                 found[-1].text += "\n" + text[2:]
             else:
                 found[-1].output.append(text.rstrip())
+        for command in found:
+            while command.output and not command.output[-1]:
+                command.output.pop()
         if not found or (rest == "server" and len(found) != 1):
             self._bad(line, "a console block has commands; that of a server has one")
         kept += found
