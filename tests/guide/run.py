@@ -51,10 +51,6 @@ def environment(place, prefix):
     return env
 
 
-def first(*names):
-    return next((name for name in names if os.path.exists(name)), names[0])
-
-
 def add_peer(peer, env, work):
     """Puts a foreign program where the reader would have it after the installation that the page tells of."""
     paths = {
@@ -73,8 +69,9 @@ def add_peer(peer, env, work):
     if peer == "genkit":
         os.symlink(os.path.join(CACHE, "node_modules"), os.path.join(work, "node_modules"))
     elif peer == "go":
-        env.update(GOCACHE=CACHE + "/gocache", GOTOOLCHAIN="local", GOFLAGS="-mod=mod")
-        env["PATH"] = os.environ.get("EW_GO", "") + ":" + env["PATH"]
+        env["PATH"] = os.pathsep.join(filter(None, [os.environ.get("EW_GO"), env["PATH"]]))
+        asked = subprocess.run(["go", "env", "GOCACHE"], capture_output=True, text=True, env=dict(os.environ, PATH=env["PATH"]))
+        env.update(GOCACHE=asked.stdout.strip(), GOTOOLCHAIN="local")  # the standard library need not be compiled again
 
 
 def as_clone(work):
@@ -217,8 +214,9 @@ def papers():
 
 def anchors(path):
     with open(path, encoding="utf-8") as f:
-        titles = re.findall(r"^#+ (.*)$", f.read(), re.M)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+        text = f.read()
+    titles = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles} | set(re.findall(r'<a id="([^"]+)">', text))
 
 
 def check_links():
