@@ -58,7 +58,7 @@ ew_err ew__buf_reserve(ew__buf *buf, size_t extra) {
     return grow(buf, extra);
 }
 
-ew_err ew__buf_add(ew__buf *buf, const void *bytes, size_t n) {
+ew_err ew__buf_grow_add(ew__buf *buf, const void *bytes, size_t n) {
     ew_err err = ew__buf_reserve(buf, n);
     if (EW__LIKELY(err == EW_OK) && n > 0) {
         memcpy(buf->ptr + buf->len, bytes, n);
@@ -66,8 +66,6 @@ ew_err ew__buf_add(ew__buf *buf, const void *bytes, size_t n) {
     }
     return err;
 }
-
-ew_err ew__buf_str(ew__buf *buf, ew_str text) { return ew__buf_add(buf, text.ptr, text.len); }
 
 ew_err ew__buf_cstr(ew__buf *buf, const char *text) { return ew__buf_add(buf, text, strlen(text)); }
 

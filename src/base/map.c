@@ -149,29 +149,43 @@ static ew_err grow(ew__map *map) {
     return EW_OK;
 }
 
-ew_err ew__map_put(ew__map *map, ew_str key, void *value) {
+/* The entry of a key, if there is one; else it is added, and NULL returned. */
+static ew__map_entry *find_or_add(ew__map *map, ew_str key, void *value, ew_err *ret_err) {
     uint64_t hash = ew__siphash13(map->seed, key.ptr, key.len);
     uint32_t slot = 0;
+    *ret_err = EW_OK;
     if (map->n_slots > 0) {
         slot = find(map, key, hash);
         if (map->slots[slot] != 0) {
-            /* The key goes with the value: the old one often lies in the old value and dies with it. */
-            ew__map_entry *entry = &map->entries[map->slots[slot] - 1];
-            entry->key = key;
-            entry->value = value;
-            return EW_OK;
+            return &map->entries[map->slots[slot] - 1];
         }
     }
     if (map->n >= map->n_slots / 4 * 3) {
-        ew_err err = grow(map);
-        if (err != EW_OK) {
-            return err;
+        *ret_err = grow(map);
+        if (*ret_err != EW_OK) {
+            return NULL;
         }
         slot = find(map, key, hash);
     }
     map->entries[map->n] = (ew__map_entry){key, value, hash};
     map->slots[slot] = ++map->n;
-    return EW_OK;
+    return NULL;
+}
+
+ew_err ew__map_put(ew__map *map, ew_str key, void *value) {
+    ew_err err;
+    ew__map_entry *entry = find_or_add(map, key, value, &err);
+    if (entry != NULL) {
+        /* The key goes with the value: the old one often lies in the old value and dies with it. */
+        entry->key = key;
+        entry->value = value;
+    }
+    return err;
+}
+
+void *ew__map_add(ew__map *map, ew_str key, void *value, ew_err *ret_err) {
+    const ew__map_entry *entry = find_or_add(map, key, value, ret_err);
+    return entry == NULL ? NULL : entry->value;
 }
 
 /* Frees a slot and moves back those behind it that would no longer be found across the gap. */

@@ -28,7 +28,12 @@ void ew__map_init(ew__map *map, const ew_env *env);        /* draws its seed fro
 void ew__map_done(ew__map *map);                           /* the values are the owner's */
 void *ew__map_get(const ew__map *map, ew_str key);         /* NULL if absent */
 ew_err ew__map_put(ew__map *map, ew_str key, void *value); /* replaces value and key; EW_ENOMEM: as it was */
-void *ew__map_remove(ew__map *map, ew_str key);            /* the value that was there, or NULL */
+/*
+ * Adds what is not there yet. The value that is there if the key was (nothing has changed then), else NULL; *ret_err is
+ * EW_OK or EW_ENOMEM.
+ */
+void *ew__map_add(ew__map *map, ew_str key, void *value, ew_err *ret_err);
+void *ew__map_remove(ew__map *map, ew_str key); /* the value that was there, or NULL */
 uint64_t ew__siphash13(const uint64_t seed[2], const void *bytes, size_t n);
 
 #endif

@@ -60,11 +60,11 @@ ew_err ew__rpc_call_index(ew__rpc_call *entry) {
         ew__map_init(&list->by_key, entry->all->conn->home->env);
         list->has_map = true;
     }
-    if (list->by_key.n > 0 && ew__map_get(&list->by_key, key))
-        return EW_EEXISTS;
     if (key.ptr != entry->id.ptr && ew__arena_str(&entry->call->arena, key, &key) != EW_OK)
         return EW_ENOMEM;
-    ew_err err = ew__map_put(&list->by_key, key, entry);
+    ew_err err;
+    if (ew__map_add(&list->by_key, key, entry, &err))
+        return EW_EEXISTS;
     if (err == EW_OK)
         entry->key = key;
     return err;

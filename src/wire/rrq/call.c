@@ -189,12 +189,25 @@ static uint64_t wall_deadline(const ew_call *call, uint64_t wall_ms) {
     return wall_ms + (call->deadline > now ? (call->deadline - now) / EW__MS(1) : 0);
 }
 
+#define SCRATCH_KEPT ((size_t)16 * 1024)
+
+/* A buffer for this turn, with the memory of the last one unless that was large. */
+static ew__buf *empty(ew__buf *buf, const ew_env *env) {
+    if (buf->cap > SCRATCH_KEPT)
+        ew__buf_done(buf);
+    if (!buf->env)
+        ew__buf_init(buf, env, SIZE_MAX / 2);
+    ew__buf_clear(buf);
+    return buf;
+}
+
 /* Writes the request. EW_OK, EW_ENOMEM, EW_ELIMIT (too large). */
 static ew_err send_request(ew__rrq_peer *peer, ew_call *call, const ew__rrq_ids *ids) {
     bool list = call->kind == EW__CALL_LIST;
     char parent[EW__TRACEPARENT_LEN];
     uint64_t wall = ew__rrq_wall_ms(peer->peer.conn->scratch, call->home);
-    ew__buf head, tail;
+    ew__rrq_scratch *scratch = peer->peer.conn->scratch;
+    ew__buf *head = empty(&scratch->head, call->home->env), *tail = empty(&scratch->tail, call->home->env);
     ew__rpc_out message;
     ew__trace_parent(ew__call_trace(call), parent);
     ew__rrq_ask ask = {.ids = *ids,
@@ -209,20 +222,16 @@ static ew_err send_request(ew__rrq_peer *peer, ew_call *call, const ew__rrq_ids 
                        .tracestate = call->tracestate};
     if (ask.has_deadline)
         ask.deadline_ms = wall_deadline(call, wall);
-    ew__buf_init(&head, call->home->env, SIZE_MAX / 2);
-    ew__buf_init(&tail, call->home->env, SIZE_MAX / 2);
-    ew_err err = ew__rrq_write_request(&head, &tail, &ask);
+    ew_err err = ew__rrq_write_request(head, tail, &ask);
     if (err == EW_OK) {
-        ew__rpc_out_begin(&message, ew__buf_view(&head));
+        ew__rpc_out_begin(&message, ew__buf_view(head));
         ew__rpc_out_add(&message, list || !is_object(call->input) ? EW_STR("{}") : call->input);
-        ew__rpc_out_add(&message, ew__buf_view(&tail));
+        ew__rpc_out_add(&message, ew__buf_view(tail));
         if (ew__rpc_fits(&peer->calls, message.len))
             ew__rrq_send(peer, &message, call);
         else
             err = EW_ELIMIT;
     }
-    ew__buf_done(&head);
-    ew__buf_done(&tail);
     return err;
 }
 
@@ -348,9 +357,24 @@ static void on_nameless(ew__rrq_peer *peer, const ew__rrq_ids *ids) {
         ew__rpc_late(&peer->calls);
 }
 
+/* A success in the usual form, for a request that waits for it: no more is to be looked at. */
+static bool on_known_success(ew__rrq_peer *peer, ew_str text) {
+    ew__rrq_outcome outcome = {.success = true};
+    if (!ew__rrq_read_known_success(text, &outcome.ids, &outcome.result))
+        return false;
+    ew__rpc_call *found = ew__rpc_call_find(&peer->calls.sent, outcome.ids.request);
+    ew__rrq_call *entry = found ? ew__rrq_call_of(found) : NULL;
+    if (!entry || entry->phase == EW__RRQ_STUCK || !ew__str_is(outcome.ids.job, entry->ids.job))
+        return false;
+    end_call(entry, &outcome);
+    return true;
+}
+
 void ew__rrq_answer(ew__rrq_peer *peer, ew_str text) {
     ew__rrq_message message;
     ew__rrq_ids ids;
+    if (on_known_success(peer, text))
+        return;
     if (ew__rrq_read(text, &message) != NULL) {
         ew__rrq_break_off(peer, EW_STR("the runner sent something that is no message of RRQ's"));
         return;

@@ -97,15 +97,13 @@ static bool read_attempt(ew_str value, uint32_t *ret) {
     return true;
 }
 
-/* The members of a context that the protocol knows, in the order in which the orchestrator writes them. */
-enum { JOB, ATTEMPT, ENQUEUED, QUEUE, DEADLINE, TRACE, CORRELATION, WORKER, N_CONTEXT };
-static const ew_str context_names[N_CONTEXT] = {
+static const ew_str context_names[EW__RRQ_N_CONTEXT] = {
     {"job_id", 6},   {"attempt", 7},        {"enqueue_time", 12},        {"queue_name", 10},
     {"deadline", 8}, {"trace_context", 13}, {"correlation_context", 19}, {"worker_id", 9}};
 
-static bool find_context(ew_str context, ew_str value[N_CONTEXT]) {
+static bool find_context(ew_str context, ew_str value[EW__RRQ_N_CONTEXT]) {
     bool clean = true, repeated;
-    for (size_t i = 0; i < N_CONTEXT; i++) {
+    for (size_t i = 0; i < EW__RRQ_N_CONTEXT; i++) {
         value[i] = ew__json_find_in(context, context_names[i], &repeated);
         clean = clean && !repeated;
     }
@@ -113,33 +111,34 @@ static bool find_context(ew_str context, ew_str value[N_CONTEXT]) {
 }
 
 static const char *read_context(ew__rrq_request *ret) {
-    ew_str value[N_CONTEXT];
+    ew_str value[EW__RRQ_N_CONTEXT];
     int64_t enqueued;
     if (!find_context(ret->context, value))
         return "a member of context is repeated";
-    if (!is_string(value[JOB]))
+    if (!is_string(value[EW__RRQ_JOB]))
         return "context.job_id must be a string";
-    if (!read_attempt(value[ATTEMPT], &ret->attempt))
+    if (!read_attempt(value[EW__RRQ_ATTEMPT], &ret->attempt))
         return "context.attempt must be an integer from 0 to 4294967295";
-    if (!read_time(value[ENQUEUED], &enqueued))
+    if (!read_time(value[EW__RRQ_ENQUEUED], &enqueued))
         return "context.enqueue_time must be an RFC 3339 time";
-    if (!is_string(value[QUEUE]))
+    if (!is_string(value[EW__RRQ_QUEUE]))
         return "context.queue_name must be a string";
-    ret->has_deadline = !is_absent(value[DEADLINE]);
-    if (ret->has_deadline && !read_time(value[DEADLINE], &ret->deadline_ms))
+    ret->has_deadline = !is_absent(value[EW__RRQ_DEADLINE]);
+    if (ret->has_deadline && !read_time(value[EW__RRQ_DEADLINE], &ret->deadline_ms))
         return "context.deadline must be an RFC 3339 time";
-    if (!is_absent(value[TRACE])) {
-        if (!is_object(value[TRACE]))
+    if (!is_absent(value[EW__RRQ_TRACE])) {
+        if (!is_object(value[EW__RRQ_TRACE]))
             return "context.trace_context must be an object";
-        ret->trace = value[TRACE];
+        ret->trace = value[EW__RRQ_TRACE];
         ret->hops = ew__hops_read(plain(ew_json_member(ret->trace, EW_STR(EW__RRQ_HOPS))));
     }
-    if (!is_absent(value[CORRELATION])) {
-        if (!is_strings(value[CORRELATION]))
+    if (!is_absent(value[EW__RRQ_CORRELATION])) {
+        if (!is_strings(value[EW__RRQ_CORRELATION]))
             return "context.correlation_context must be an object of strings";
-        ret->labels = value[CORRELATION];
+        ret->labels = value[EW__RRQ_CORRELATION];
     }
-    return is_absent(value[WORKER]) || is_string(value[WORKER]) ? NULL : "context.worker_id must be a string";
+    return is_absent(value[EW__RRQ_WORKER]) || is_string(value[EW__RRQ_WORKER]) ? NULL
+                                                                                : "context.worker_id must be a string";
 }
 
 const char *ew__rrq_read_request(const ew__rrq_message *message, ew__rrq_request *ret) {
@@ -381,16 +380,16 @@ const char *ew__rrq_context_problem(ew_str context) {
         return "the rrq wire carries a context only if it is an object: its members become those of RRQ's context";
     while (ew_json_next(context, &it)) {
         ew_str name = plain(it.key);
-        if (ew__str_is(name, context_names[ATTEMPT]) && !read_attempt(it.value, &number))
+        if (ew__str_is(name, context_names[EW__RRQ_ATTEMPT]) && !read_attempt(it.value, &number))
             return "attempt in the context must be an integer";
-        if (ew__str_is(name, context_names[ENQUEUED]) && !read_time(it.value, &ms))
+        if (ew__str_is(name, context_names[EW__RRQ_ENQUEUED]) && !read_time(it.value, &ms))
             return "enqueue_time in the context must be an RFC 3339 time";
-        bool text = ew__str_is(name, context_names[JOB]) || ew__str_is(name, context_names[QUEUE]);
+        bool text = ew__str_is(name, context_names[EW__RRQ_JOB]) || ew__str_is(name, context_names[EW__RRQ_QUEUE]);
         if (text && (!id_or_none(it.value).len))
             return "job_id and queue_name in the context must be strings";
-        if (ew__str_is(name, context_names[WORKER]) && !is_absent(it.value) && !is_string(it.value))
+        if (ew__str_is(name, context_names[EW__RRQ_WORKER]) && !is_absent(it.value) && !is_string(it.value))
             return "worker_id in the context must be a string";
-        if (ew__str_is(name, context_names[CORRELATION]) && !is_absent(it.value) && !is_strings(it.value))
+        if (ew__str_is(name, context_names[EW__RRQ_CORRELATION]) && !is_absent(it.value) && !is_strings(it.value))
             return "correlation_context in the context must be an object of strings";
     }
     return NULL;
@@ -404,31 +403,34 @@ static void write_time(ew__buf *buf, uint64_t ms) {
     (void)ew__buf_char(buf, '"');
 }
 
-/* Which of the protocol's members it is; N_CONTEXT: none. One with an escape might be, spelled differently: -1. */
+/* Which of the protocol's members it is; EW__RRQ_N_CONTEXT: none. One with an escape might be, spelled differently: -1. */
 static int member_of(ew_str quoted_name) {
     int i = 0;
     if (memchr(quoted_name.ptr, '\\', quoted_name.len))
         return -1;
     ew_str name = plain(quoted_name);
-    while (i < N_CONTEXT && !ew__str_is(name, context_names[i]))
+    while (i < EW__RRQ_N_CONTEXT && !ew__str_is(name, context_names[i]))
         i++;
     return i;
 }
 
 /* The protocol's members of the caller's context, the first of each. Whether there are others. */
-static bool read_members(ew_str context, ew_str value[N_CONTEXT]) {
+static bool read_members(ew_str context, ew_str value[EW__RRQ_N_CONTEXT]) {
     ew_json_iter it = {.offset_ = 0};
     bool others = false;
+    if (ew__rrq_split_known(context, value))
+        return false;
+    memset(value, 0, EW__RRQ_N_CONTEXT * sizeof *value);
     while (ew_json_next(context, &it)) {
         int i = member_of(it.key);
         if (i < 0) {
-            for (size_t k = 0; k < N_CONTEXT; k++)
+            for (size_t k = 0; k < EW__RRQ_N_CONTEXT; k++)
                 value[k] = ew_json_member(context, context_names[k]);
             return true;
         }
-        if (i < N_CONTEXT && value[i].len == 0)
+        if (i < EW__RRQ_N_CONTEXT && value[i].len == 0)
             value[i] = it.value;
-        others = others || i == N_CONTEXT;
+        others = others || i == EW__RRQ_N_CONTEXT;
     }
     return others;
 }
@@ -437,7 +439,7 @@ static bool read_members(ew_str context, ew_str value[N_CONTEXT]) {
 static void write_others(ew__buf *buf, ew_str context) {
     ew_json_iter it = {.offset_ = 0};
     while (ew_json_next(context, &it))
-        if (member_of(it.key) == N_CONTEXT)
+        if (member_of(it.key) == EW__RRQ_N_CONTEXT)
             (void)ew__json_format(buf, ",%j:%j", it.key, it.value);
 }
 
@@ -455,41 +457,45 @@ static void write_trace(ew__buf *buf, const ew__rrq_ask *ask) {
     }
     if (ask->traceparent.len && ask->tracestate.len)
         (void)ew__json_format(buf, ",\"tracestate\":%q", ask->tracestate);
-    if (ask->hops)
-        (void)ew__json_format(buf, "%s\"" EW__RRQ_HOPS "\":\"%u\"", ask->traceparent.len ? "," : "",
-                              (unsigned)ask->hops);
+    if (ask->hops) {
+        if (ask->traceparent.len)
+            PUT(buf, ",");
+        PUT(buf, "\"" EW__RRQ_HOPS "\":\"");
+        (void)ew__buf_u64(buf, ask->hops);
+        PUT(buf, "\"");
+    }
     PUT(buf, "}");
 }
 
 static void write_context(ew__buf *buf, const ew__rrq_ask *ask) {
-    ew_str value[N_CONTEXT] = {NONE};
+    ew_str value[EW__RRQ_N_CONTEXT] = {NONE};
     uint32_t attempt = ask->attempt;
     bool others = ask->context.len && read_members(ask->context, value);
-    if (attempt == 0 && !read_attempt(value[ATTEMPT], &attempt))
+    if (attempt == 0 && !read_attempt(value[EW__RRQ_ATTEMPT], &attempt))
         attempt = 1;
     PUT(buf, "{\"job_id\":");
     (void)ew__buf_str(buf, ask->ids.job);
     PUT(buf, ",\"attempt\":");
     (void)ew__buf_u64(buf, attempt);
     PUT(buf, ",\"enqueue_time\":");
-    if (value[ENQUEUED].len)
-        (void)ew__buf_str(buf, value[ENQUEUED]);
+    if (value[EW__RRQ_ENQUEUED].len)
+        (void)ew__buf_str(buf, value[EW__RRQ_ENQUEUED]);
     else
         write_time(buf, ask->now_ms);
     PUT(buf, ",\"queue_name\":");
-    (void)ew__buf_str(buf, value[QUEUE].len ? value[QUEUE] : EW_STR("\"everywire\""));
+    (void)ew__buf_str(buf, value[EW__RRQ_QUEUE].len ? value[EW__RRQ_QUEUE] : EW_STR("\"everywire\""));
     if (ask->has_deadline) {
         PUT(buf, ",\"deadline\":");
         write_time(buf, ask->deadline_ms);
     }
     write_trace(buf, ask);
-    ew_str labels = ask->labels.len ? ask->labels : value[CORRELATION];
+    ew_str labels = ask->labels.len ? ask->labels : value[EW__RRQ_CORRELATION];
     if (!is_absent(labels)) {
         PUT(buf, ",\"correlation_context\":");
         (void)ew__buf_str(buf, labels);
     }
     PUT(buf, ",\"worker_id\":");
-    (void)ew__buf_str(buf, is_absent(value[WORKER]) ? EW_STR("\"everywire\"") : value[WORKER]);
+    (void)ew__buf_str(buf, is_absent(value[EW__RRQ_WORKER]) ? EW_STR("\"everywire\"") : value[EW__RRQ_WORKER]);
     if (others)
         write_others(buf, ask->context);
     PUT(buf, "}");

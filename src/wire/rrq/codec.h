@@ -52,6 +52,24 @@ typedef struct ew__rrq_request {
  * false: it is something else, or written in another way, or bad: it is to be read by the two functions around this.
  */
 bool ew__rrq_read_known(ew_str text, ew__rrq_request *ret);
+/*
+ * The same for the outcome of a call that has succeeded: whose it is, and its result, which was validated.
+ */
+bool ew__rrq_read_known_success(ew_str text, ew__rrq_ids *ret_ids, ew_str *ret_result);
+/* The members of a context that the protocol knows, in the order in which the orchestrators write them. */
+enum {
+    EW__RRQ_JOB,
+    EW__RRQ_ATTEMPT,
+    EW__RRQ_ENQUEUED,
+    EW__RRQ_QUEUE,
+    EW__RRQ_DEADLINE,
+    EW__RRQ_TRACE,
+    EW__RRQ_CORRELATION,
+    EW__RRQ_WORKER,
+    EW__RRQ_N_CONTEXT
+};
+/* A context in that order and with nothing else: its members; what is absent is empty. false: it is another one. */
+bool ew__rrq_split_known(ew_str context, ew_str ret[EW__RRQ_N_CONTEXT]);
 /* NULL, or what is wrong with it; the ids are set in any case, as ew__rrq_read_ids does. */
 const char *ew__rrq_read_request(const ew__rrq_message *message, ew__rrq_request *ret);
 

@@ -11,10 +11,14 @@ static ew__rrq_scratch *scratch_of(const ew__rrq_call *entry) { return ew__rrq_p
 
 void ew__rrq_scratch_done(void *scratch) {
     ew__rrq_scratch *shared = scratch;
-    if (!shared->made)
-        return;
-    ew__map_done(&shared->by_request);
-    ew__map_done(&shared->by_job);
+    if (shared->head.env) { /* a request has been written */
+        ew__buf_done(&shared->head);
+        ew__buf_done(&shared->tail);
+    }
+    if (shared->made) {
+        ew__map_done(&shared->by_request);
+        ew__map_done(&shared->by_job);
+    }
 }
 
 uint64_t ew__rrq_wall_ms(ew__rrq_scratch *scratch, const ew__home *home) {
@@ -30,9 +34,10 @@ static ew_err add(ew__map *map, ew__rrq_place *place, ew_str id, ew__arena *aren
     ew_str key = ew__rpc_key(id, buf, sizeof buf);
     if (key.ptr != id.ptr && ew__arena_str(arena, key, &key) != EW_OK)
         return EW_ENOMEM;
-    ew__rrq_place *first = ew__map_get(map, key);
-    if (!first && ew__map_put(map, key, place) != EW_OK)
-        return EW_ENOMEM;
+    ew_err err;
+    ew__rrq_place *first = ew__map_add(map, key, place, &err);
+    if (err != EW_OK)
+        return err;
     place->key = key;
     if (first) { /* behind the first, which the map knows */
         place->prev = first;

@@ -1,7 +1,7 @@
 /*
- * wire/rrq/known.c: requests as the orchestrators there are write them: members in one order, no white space, plain
- * ASCII around the params. Matched from front to back, each byte once; only the params are JSON of any shape, and go
- * through the ordinary validation. A frame that does not match in every byte is read in the ordinary way, so what this
+ * wire/rrq/known.c: requests as the orchestrators there are write them, and successes as our runners do: members in one
+ * order, no white space, plain ASCII around the params (the result). Matched from front to back, each byte once; only
+ * the params (the result) are JSON of any shape, and go through the ordinary validation. A frame that does not match in every byte is read in the ordinary way, so what this
  * accepts must be the same there (tests and the fuzzer hold one against the other), but for one thing: params may be
  * two levels deeper here, because the levels around them are not counted.
  * SPDX-License-Identifier: Apache-2.0
@@ -123,6 +123,30 @@ static bool read_time(ew_str string, int64_t *ret_ms) {
 
 /* ---- requests ---- */
 
+/* The members of a context, from its brace to the last of them; null is absent. */
+static bool split_context(cursor *c, ew_str value[EW__RRQ_N_CONTEXT]) {
+    const char *number;
+    uint32_t attempt;
+    if (!SKIP(c, "{\"job_id\":") || !take_string(c, &value[EW__RRQ_JOB]) || !SKIP(c, ",\"attempt\":"))
+        return false;
+    number = c->at;
+    if (!take_attempt(c, &attempt))
+        return false;
+    value[EW__RRQ_ATTEMPT] = ew__str(number, (size_t)(c->at - number));
+    return SKIP(c, ",\"enqueue_time\":") && take_string(c, &value[EW__RRQ_ENQUEUED]) && SKIP(c, ",\"queue_name\":") &&
+           take_string(c, &value[EW__RRQ_QUEUE]) &&
+           (!SKIP(c, ",\"deadline\":") || take_string_or_null(c, &value[EW__RRQ_DEADLINE])) &&
+           (!SKIP(c, ",\"trace_context\":") || take_strings(c, &value[EW__RRQ_TRACE], NULL)) &&
+           (!SKIP(c, ",\"correlation_context\":") || take_strings(c, &value[EW__RRQ_CORRELATION], NULL)) &&
+           (!SKIP(c, ",\"worker_id\":") || take_string_or_null(c, &value[EW__RRQ_WORKER]));
+}
+
+bool ew__rrq_split_known(ew_str context, ew_str ret[EW__RRQ_N_CONTEXT]) {
+    cursor c = {context.ptr, context.ptr + context.len};
+    memset(ret, 0, EW__RRQ_N_CONTEXT * sizeof *ret);
+    return split_context(&c, ret) && SKIP(&c, "}") && c.at == c.end;
+}
+
 /* From its brace to the end of the frame. */
 static bool take_context(cursor *c, ew__rrq_request *ret) {
     const char *first = c->at;
@@ -177,4 +201,19 @@ bool ew__rrq_read_known(ew_str text, ew__rrq_request *ret) {
            take_id(&c, &ret->ids.request) && SKIP(&c, ",\"job_id\":") && take_id(&c, &ret->ids.job) &&
            SKIP(&c, ",\"function_name\":") && take_string(&c, &ret->function) && SKIP(&c, ",\"params\":") &&
            take_params_and_context(&c, ret);
+}
+
+/* ---- outcomes ---- */
+
+bool ew__rrq_read_known_success(ew_str text, ew__rrq_ids *ret_ids, ew_str *ret_result) {
+    static const char end[] = "}}";
+    const size_t n = sizeof end - 1;
+    cursor c = {text.ptr, text.ptr + text.len};
+    size_t position;
+    if (!SKIP(&c, "{\"type\":\"response\",\"payload\":{\"job_id\":") || !take_id(&c, &ret_ids->job) ||
+        !SKIP(&c, ",\"request_id\":") || !take_id(&c, &ret_ids->request) ||
+        !SKIP(&c, ",\"status\":\"success\",\"result\":") || (size_t)(c.end - c.at) <= n || !same(c.end - n, end, n))
+        return false;
+    *ret_result = ew__str(c.at, (size_t)(c.end - c.at) - n);
+    return ew__json_validate(*ret_result, &position) == EW_OK;
 }

@@ -30,6 +30,7 @@ typedef struct ew__rrq_scratch {
     bool made;        /* the maps are: most requests end before anybody could ask for them */
     uint64_t wall_at; /* when the wall clock was looked at, and what it said */
     uint64_t wall_ms;
+    ew__buf head, tail; /* of the request that is being written */
 } ew__rrq_scratch;
 
 void ew__rrq_scratch_done(void *scratch);

@@ -1,6 +1,6 @@
 /*
- * tests/unit/wire/test_rrq_known.c: the quick way to read a request held against the ordinary one: whatever it accepts,
- * the other accepts with the same values.
+ * tests/unit/wire/test_rrq_known.c: the quick way to read a request, and a success, held against the ordinary one: whatever
+ * it accepts, the other accepts with the same values.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/wire/rrq_world.h"
@@ -29,7 +29,32 @@ static const char *const good[] = {
 };
 #define N_GOOD (sizeof good / sizeof *good)
 
+#define OUTCOME_HEAD                                                                                                   \
+    "{\"type\":\"response\",\"payload\":{\"job_id\":\"j-1\",\"request_id\":\"3f0e8c1e-0000-4000\",\"status\":"         \
+    "\"success\",\"result\":"
+static const char *const successes[] = {
+    OUTCOME_HEAD "null}}",
+    OUTCOME_HEAD "-1.50e3}}",
+    OUTCOME_HEAD "{\"a\":[1,{\"status\":\"error\"}],\"t\":\"\\u00e9 \xc3\xa9 \\\"}}\"}}}",
+    OUTCOME_HEAD " [ ]\n}}",
+};
+#define N_SUCCESSES (sizeof successes / sizeof *successes)
+
 static bool same_slice(ew_str a, ew_str b) { return a.len == b.len && (a.len == 0 || a.ptr == b.ptr); }
+
+static void compare_context(ew_str context) {
+    static const char *const names[EW__RRQ_N_CONTEXT] = {
+        "job_id",   "attempt",       "enqueue_time",        "queue_name",
+        "deadline", "trace_context", "correlation_context", "worker_id"};
+    ew_str value[EW__RRQ_N_CONTEXT];
+    if (!ew__rrq_split_known(context, value))
+        fail_msg("not split: %.*s", (int)context.len, context.ptr);
+    for (size_t i = 0; i < EW__RRQ_N_CONTEXT; i++) {
+        ew_str other = ew_json_member(context, ew_str_from(names[i]));
+        bool absent = other.len == 0 || other.ptr[0] == 'n';
+        assert_true(absent ? value[i].len == 0 : same_slice(value[i], other));
+    }
+}
 
 /* Whether the quick way took it. */
 static bool compare(ew_str text) {
@@ -48,6 +73,28 @@ static bool compare(ew_str text) {
                 same_slice(quick.labels, slow.labels) && same_slice(quick.trace, slow.trace) &&
                 quick.has_deadline == slow.has_deadline && quick.deadline_ms == slow.deadline_ms &&
                 quick.attempt == slow.attempt && quick.hops == slow.hops;
+    if (!same)
+        fail_msg("the two differ (%s) on %.*s", problem ? problem : "values", (int)text.len, text.ptr);
+    compare_context(quick.context);
+    return true;
+}
+
+/* The same for outcomes. The quick way's result may have white space around it. */
+static bool compare_success(ew_str text) {
+    ew__rrq_ids ids, slow_ids;
+    ew__rrq_message message;
+    ew__rrq_outcome slow = {.text = NULL};
+    ew_str result;
+    if (!ew__rrq_read_known_success(text, &ids, &result))
+        return false;
+    const char *problem = ew__rrq_read(text, &message);
+    if (!problem) {
+        ew__rrq_read_ids(&message, &slow_ids);
+        problem = message.kind == EW__RRQ_RESPONSE ? ew__rrq_read_outcome(&message, &slow) : "no response";
+    }
+    bool same = !problem && slow.success && same_slice(ids.request, slow_ids.request) &&
+                same_slice(ids.job, slow_ids.job) && result.ptr <= slow.result.ptr &&
+                slow.result.ptr + slow.result.len <= result.ptr + result.len;
     if (!same)
         fail_msg("the two differ (%s) on %.*s", problem ? problem : "values", (int)text.len, text.ptr);
     return true;
@@ -83,14 +130,13 @@ static void test_wire_rrq__known_others(void **state) {
 }
 
 /* One or two changes of each kind, anywhere: most make it bad, some do not, and both ways must agree. */
-static void test_wire_rrq__known_changed(void **state) {
-    (void)state;
+static size_t change_them(const char *const *texts, size_t n_texts, bool (*taken_by)(ew_str text)) {
     static const char bytes[] = "\"\\{}[]:,0123456789ntef \t-+.Zz\x01\x7f\xc3\xa9";
     uint64_t chance = 88172645463325252u;
     size_t taken = 0;
     for (int round = 0; round < 60000; round++) {
         char text[1200];
-        const char *from = good[(size_t)round % N_GOOD];
+        const char *from = texts[(size_t)round % n_texts];
         size_t n = strlen(from);
         memcpy(text, from, n);
         for (int change = 0; change < 1 + round % 2; change++) {
@@ -119,15 +165,43 @@ static void test_wire_rrq__known_changed(void **state) {
         char *exact = malloc(n); /* so that a sanitizer sees a byte too far */
         assert_non_null(exact);
         memcpy(exact, text, n);
-        taken += compare(ew__str(exact, n));
+        taken += taken_by(ew__str(exact, n));
         free(exact);
     }
+    return taken;
+}
+
+static void test_wire_rrq__known_changed(void **state) {
+    (void)state;
+    size_t taken = change_them(good, N_GOOD, compare);
     assert_true(taken > 10000 && taken < 50000);
+    taken = change_them(successes, N_SUCCESSES, compare_success);
+    assert_true(taken > 5000 && taken < 50000);
+}
+
+static void test_wire_rrq__known_successes(void **state) {
+    (void)state;
+    static const char *const others[] = {
+        OUTCOME_HEAD "}}",
+        OUTCOME_HEAD "1,\"error\":null}}",
+        OUTCOME_HEAD "{}}}}",
+        OUTCOME_HEAD "{}}",
+        OUTCOME_HEAD "[1}}",
+        OUTCOME_HEAD "1}} ",
+        "{\"type\":\"response\",\"payload\":{\"job_id\":\"j\",\"request_id\":\"r\",\"status\":\"error\",\"result\":1}}",
+        "{\"type\":\"response\",\"payload\":{\"job_id\":1,\"request_id\":\"r\",\"status\":\"success\",\"result\":1}}",
+    };
+    for (size_t i = 0; i < N_SUCCESSES; i++)
+        if (!compare_success(ew_str_from(successes[i])))
+            fail_msg("not taken: %s", successes[i]);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (compare_success(ew_str_from(others[i])))
+            fail_msg("taken: %s", others[i]);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wire_rrq__known_good),
-                                       cmocka_unit_test(test_wire_rrq__known_others),
-                                       cmocka_unit_test(test_wire_rrq__known_changed)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wire_rrq__known_good), cmocka_unit_test(test_wire_rrq__known_others),
+        cmocka_unit_test(test_wire_rrq__known_changed), cmocka_unit_test(test_wire_rrq__known_successes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
