@@ -88,6 +88,13 @@ typedef struct ew_client_options {
      */
     const char *token;
     bool no_token; /* reflection: let everybody dial us, also from other machines */
+    /*
+     * For targets that are dialled: so many connections, all made when the first call comes (and again, where one was
+     * lost, when the next one comes), and calls take turns on them. 0: as many as the calls need, up to
+     * limits.client_connections. How many calls one carries at a time: limits.calls_per_connection, on rrq
+     * limits.runner_calls, on http and stepflow+http one.
+     */
+    unsigned connections;
 } ew_client_options;
 
 /* Whose fault an ending is. */
@@ -134,6 +141,7 @@ typedef struct ew_request_options {
     void (*on_end)(ew_request *request, const ew_end *end, void *ud);
     void (*on_room)(ew_request *request, void *ud); /* input may flow again, after ew_request_send said EW_FULL */
     void *ud;
+    bool repeat; /* ew_request_again may follow; not with input_stream */
 } ew_request_options;
 
 /*
@@ -181,6 +189,24 @@ EW_API ew_err ew_call_back(ew_call *call, const ew_request_options *options, ew_
  * in ew_client_call (only timeout_ms, on_end and ud are read). A peer that cannot list ends with UNIMPLEMENTED.
  */
 EW_API ew_err ew_client_list(ew_client *client, const ew_request_options *options, ew_request **ret_request);
+
+/*
+ * Makes the call of an ended request once more: the same options (which must have said `repeat`), a new call, with a new
+ * trace if no traceparent was given. Nothing is copied or checked again, so this is the cheap way to make one call many
+ * times. From on_end of that request, or any time after it, on any thread, while the client lives; outside of on_end
+ * the request must be the caller's own (ret_request). EW_OK: on_end will come once more; EW_EINVAL: it has not ended,
+ * or did not say repeat; EW_ECANCELLED: ew_request_cancel was used on it; EW_ELIMIT, EW_ECLOSED.
+ */
+EW_API ew_err ew_request_again(ew_request *request);
+
+/* What went over a client's connections since it was made. */
+typedef struct ew_traffic {
+    uint64_t bytes_in, bytes_out; /* as the wire has them, framing included */
+    uint64_t connections;         /* that were made, or came */
+} ew_traffic;
+
+/* Any thread, while the client lives. The figures are of about now, each by itself. */
+EW_API void ew_client_traffic(const ew_client *client, ew_traffic *ret_traffic);
 
 /*
  * Waits for the end, at most that many milliseconds (0: for ever). EW_OK and *ret_end (borrowed from the request);

@@ -128,6 +128,9 @@ static const char *check_managed(const ew__target *target, unsigned processes) {
 /* Whether what was given goes together. NULL: it does; else why not. */
 static const char *check_options(const ew_client *client, bool command, unsigned processes) {
     const ew__target *target = &client->target;
+    bool dialled = (target->kind == EW__WHERE_TCP || target->kind == EW__WHERE_UNIX) && client->processes == 0;
+    if (client->connections > 0 && !dialled)
+        return "connections are for a target that is dialled";
     if (command && target->command == EW__COMMAND_NO)
         return "this target is reached, not started: it takes no command";
     if (!command && target->command == EW__COMMAND_MUST)
@@ -150,6 +153,7 @@ static ew_err read_target(ew_client *client, const char *target, const ew_client
     ew_err err = ew__target_parse(target, &client->target, ret_problem);
     if (err != EW_OK)
         return err;
+    client->connections = options ? options->connections : 0;
     if (command && client->target.kind == EW__WHERE_TCP && client->target.command == EW__COMMAND_MAY)
         client->processes = processes ? processes : 1;
     client->announces = command && client->target.command == EW__COMMAND_ANNOUNCES;
@@ -222,6 +226,7 @@ static void init_pool(ew_client *client) {
                                 .farewell_ms = client->telemetry ? FAREWELL_MS : 0};
     ew__pool_init(&client->pool, &client->loop, target->wire, &client->site, &client->where);
     client->pool.ud = client;
+    client->pool.fixed = client->connections;
 }
 
 /* What tells a program of Genkit to dial us. A wildcard is no address that could be dialled. */
@@ -365,6 +370,14 @@ void ew__client_warm(ew_client *client) {
 
 int ew_client_port(const ew_client *client) {
     return client->target.kind == EW__WHERE_LISTEN ? client->target.address.port : 0;
+}
+
+void ew_client_traffic(const ew_client *client, ew_traffic *ret_traffic) {
+    const ew__traffic *traffic = &client->pool.traffic;
+    *ret_traffic = (ew_traffic){.bytes_in = atomic_load_explicit(&traffic->bytes_in, memory_order_relaxed),
+                                .bytes_out = atomic_load_explicit(&traffic->bytes_out, memory_order_relaxed),
+                                .connections = atomic_load_explicit(&traffic->dialled, memory_order_relaxed) +
+                                               atomic_load_explicit(&traffic->accepted, memory_order_relaxed)};
 }
 
 unsigned ew_client_runtimes(const ew_client *client) { return ew__pool_runtimes(&client->pool); }

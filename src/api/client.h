@@ -16,9 +16,10 @@ struct ew_client {
     ew__target target;
     char **command; /* NULL-ended; the array and its strings are ours */
     size_t command_size;
-    unsigned processes; /* of the command, at a target that is dialled; 0: none */
-    bool announces;     /* there is a command that says itself where it listens */
-    char *telemetry;    /* "GENKIT_TELEMETRY_SERVER=URL", or NULL */
+    unsigned processes;   /* of the command, at a target that is dialled; 0: none */
+    unsigned connections; /* fixed; 0: as many as calls need */
+    bool announces;       /* there is a command that says itself where it listens */
+    char *telemetry;      /* "GENKIT_TELEMETRY_SERVER=URL", or NULL */
     size_t telemetry_size;
     char server_var[192 + EW__SHOWN_SIZE]; /* "GENKIT_REFLECTION_V2_SERVER=ws://127.0.0.1:3200" */
     const char *vars[5];                   /* what the command's environment has beside what it inherits */
@@ -90,9 +91,12 @@ struct ew_request {
     struct ew__request_piece *held, *held_last; /* input that waits for the wire; loop thread */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool ended;    /* under lock */
-    bool keep_end; /* the user may wait for it */
+    bool ended;          /* under lock */
+    atomic_bool telling; /* on_end runs */
+    atomic_bool again;   /* since then another call was asked for */
+    bool keep_end;       /* the user may wait for it */
     ew_end end;
+    ew__arena kept; /* of end */
 };
 
 #endif

@@ -24,6 +24,7 @@ void ew__request_unref(ew_request *request) {
     pthread_cond_destroy(&request->changed);
     pthread_mutex_destroy(&request->lock);
     ew__free(env, request->large, request->large_size);
+    ew__arena_done(&request->kept);
     ew__arena_done(&request->arena);
     ew__free(env, request, sizeof *request);
 }
@@ -79,6 +80,7 @@ static ew_err new_request(ew__home *home, ew__call_kind kind, const ew_request_o
     request->limits = home->limits;
     request->kind = kind;
     ew__arena_init(&request->arena, home->env, NULL, 0);
+    ew__arena_init(&request->kept, home->env, NULL, 0);
     pthread_mutex_init(&request->lock, NULL);
     ew__cond_init(&request->changed);
     if (copy_options(request, options) != EW_OK || copy_parent(request, options->parent) != EW_OK) {
@@ -114,7 +116,7 @@ static void keep_end(ew_request *request, const ew_end *end) {
     ew_str *const slices[] = {&request->end.result, &request->end.fault.message, &request->end.fault.details,
                               &request->end.trace_id};
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
-        if (ew__arena_str(&request->arena, *slices[i], slices[i]) == EW_OK)
+        if (ew__arena_str(&request->kept, *slices[i], slices[i]) == EW_OK)
             continue;
         request->end = (ew_end){.status = EW_STATUS_RESOURCE_EXHAUSTED,
                                 .origin = EW_ORIGIN_LOCAL,
@@ -123,16 +125,36 @@ static void keep_end(ew_request *request, const ew_end *end) {
     }
 }
 
+/* By a letter: an end that comes while the call is opened must not go deeper and deeper. */
+static void open_again(ew_request *request) {
+    atomic_store_explicit(&request->again, false, memory_order_relaxed);
+    atomic_store_explicit(&request->telling, false, memory_order_relaxed);
+    request->home->ops->post(request->home, &request->open_task);
+}
+
 static void tell_end(ew_request *request, const ew_end *end) {
     ew__request_drop_input(request);
-    if (request->keep_end)
-        keep_end(request, end);
+    atomic_store_explicit(&request->telling, true, memory_order_relaxed);
     if (request->options.on_end)
         request->options.on_end(request, end, request->options.ud);
+    if (atomic_load_explicit(&request->again, memory_order_relaxed)) {
+        open_again(request);
+        return;
+    }
+    if (request->keep_end)
+        keep_end(request, end);
+    pthread_mutex_lock(&request->lock);
+    if (atomic_load_explicit(&request->again, memory_order_relaxed)) { /* by another thread, meanwhile */
+        pthread_mutex_unlock(&request->lock);
+        ew__arena_done(&request->kept);
+        ew__arena_init(&request->kept, request->arena.env, NULL, 0);
+        open_again(request);
+        return;
+    }
     if (request->client)
         atomic_fetch_sub(&request->client->active, 1);
-    pthread_mutex_lock(&request->lock);
     request->ended = true;
+    atomic_store_explicit(&request->telling, false, memory_order_relaxed);
     pthread_cond_broadcast(&request->changed);
     pthread_mutex_unlock(&request->lock);
     ew__request_unref(request);
@@ -162,13 +184,17 @@ static void on_input_room(ew_call *call) { ew__request_input_room(call->caller_u
 
 static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end, .input_room = on_input_room};
 
-static void fill_call(ew_request *request, ew_call *call) {
+/* EW_OK, EW_ENOMEM. */
+static ew_err fill_call(ew_request *request, ew_call *call) {
     const ew_request_options *options = &request->options;
     ew__home *home = call->home;
     call->kind = (uint8_t)request->kind;
     call->key = options->action;
     call->input = options->input.len ? options->input : EW_STR("null");
-    if (request->large) {
+    if (request->large && options->repeat) {
+        if (ew__arena_str(&call->arena, ew__str(request->large, request->large_size), &call->input) != EW_OK)
+            return EW_ENOMEM;
+    } else if (request->large) {
         call->input = ew__str(request->large, request->large_size);
         if (ew__arena_adopt(&call->arena, request->large, request->large_size) == EW_OK)
             request->large = NULL; /* else it stays with us; we outlive the call */
@@ -196,6 +222,7 @@ static void fill_call(ew_request *request, ew_call *call) {
         call->deadline =
             options->timeout_ms >= (EW__NEVER - now) / 1000000 ? EW__NEVER - 1 : now + EW__MS(options->timeout_ms);
     }
+    return EW_OK;
 }
 
 static void tell_unopened(ew_request *request, ew_origin origin, ew_status status, ew_str message) {
@@ -225,13 +252,16 @@ static void open_request(ew_request *request) {
         return;
     }
     ew_call *call = ew__call_new(request->home, &caller, request);
+    if (call && fill_call(request, call) != EW_OK) {
+        ew__call_release(call);
+        call = NULL;
+    }
     if (!call) {
         tell_unopened(request, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
                       EW_STR("out of memory, or too many calls"));
         return;
     }
     request->call = call;
-    fill_call(request, call);
     if (client)
         ew__pool_open(&client->pool, call);
     else
@@ -249,7 +279,9 @@ static ew_err check_json(ew_str json) {
 static ew_err check_options(const ew_request_options *options) {
     if (options->action.len == 0 || options->action.len > 4096)
         return EW_EINVAL;
-    if (options->notify && (options->stream || options->input_stream))
+    if (options->input_stream && (options->notify || options->repeat))
+        return EW_EINVAL;
+    if (options->notify && options->stream)
         return EW_EINVAL;
     if (check_json(options->input) || check_json(options->context) || check_json(options->labels))
         return EW_ESYNTAX;
@@ -285,6 +317,44 @@ static ew_err start(ew_client *client, ew__call_kind kind, const ew_request_opti
     request->client = client;
     request->open_task.fn = open_task;
     request->home->ops->post(request->home, &request->open_task);
+    return EW_OK;
+}
+
+/* Outside of on_end: it has ended, or is about to. */
+static ew_err start_again(ew_request *request) {
+    ew_client *client = request->client;
+    pthread_mutex_lock(&request->lock);
+    bool ended = request->ended, telling = atomic_load_explicit(&request->telling, memory_order_relaxed);
+    bool room = !ended || atomic_fetch_add(&client->active, 1) < client->limits.calls;
+    if (!room)
+        atomic_fetch_sub(&client->active, 1);
+    else if (ended)
+        request->ended = false;
+    else if (telling)
+        atomic_store_explicit(&request->again, true, memory_order_relaxed);
+    pthread_mutex_unlock(&request->lock);
+    if (!room)
+        return EW_ELIMIT;
+    if (!ended)
+        return telling ? EW_OK : EW_EINVAL;
+    ew__arena_done(&request->kept);
+    ew__arena_init(&request->kept, request->arena.env, NULL, 0);
+    atomic_fetch_add(&request->refs, 1);
+    request->home->ops->post(request->home, &request->open_task);
+    return EW_OK;
+}
+
+ew_err ew_request_again(ew_request *request) {
+    ew_client *client = request->client;
+    if (!request->options.repeat || !client)
+        return EW_EINVAL;
+    if (atomic_load(&request->cancel_sent))
+        return EW_ECANCELLED;
+    if (atomic_load(&client->closing))
+        return EW_ECLOSED;
+    if (!atomic_load_explicit(&request->telling, memory_order_relaxed) || !ew__home_here(request->home))
+        return start_again(request);
+    atomic_store_explicit(&request->again, true, memory_order_relaxed);
     return EW_OK;
 }
 

@@ -46,6 +46,8 @@ typedef struct ew__verb {
     void (*help)(FILE *out);
 } ew__verb;
 
+int ew__cmd_bench(int argc, char **argv);
+void ew__cmd_bench_help(FILE *out);
 int ew__cmd_call(int argc, char **argv);
 void ew__cmd_call_help(FILE *out);
 int ew__cmd_token(int argc, char **argv);

@@ -13,6 +13,7 @@ static const ew__verb verbs[] = {
     {"call", "call an action and print its result", ew__cmd_call, ew__cmd_call_help},
     {"list", "show the actions of a peer", ew__cmd_list, ew__cmd_list_help},
     {"describe", "show one action of a peer", ew__cmd_describe, ew__cmd_describe_help},
+    {"bench", "call an action many times and tell how fast that was", ew__cmd_bench, ew__cmd_bench_help},
     {"worker", "run durable jobs", ew__cmd_worker, ew__cmd_worker_help},
     {"job", "enqueue a job, show, wait for, cancel, replay jobs", ew__cmd_job, ew__cmd_job_help},
     {"queue", "show queues of jobs, pause and resume them", ew__cmd_queue, ew__cmd_queue_help},

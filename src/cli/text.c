@@ -5,6 +5,8 @@
  */
 #include "cli/text.h"
 #include <everywire/env.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 void *ew__cli_alloc(size_t size) {
@@ -51,6 +53,21 @@ ew_err ew__text_add(ew__text *text, ew_str bytes) {
 }
 
 ew_err ew__text_cstr(ew__text *text, const char *bytes) { return ew__text_add(text, ew_str_from(bytes)); }
+
+ew_err ew__text_printf(ew__text *text, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    ew_err err = n < 0 ? EW_EINVAL : ew__text_reserve(text, (size_t)n + 1);
+    if (err == EW_OK) {
+        (void)vsnprintf(text->ptr + text->len, (size_t)n + 1, format, again);
+        text->len += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
+    return err;
+}
 
 void ew__text_drop(ew__text *text, size_t n) {
     if (n > 0) {

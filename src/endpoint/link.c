@@ -353,13 +353,13 @@ static uint8_t *on_reserve(ew__stream *stream, size_t *ret_size) {
 
 static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
     ew__link *link = link_of_stream(stream);
+    count_bytes(link); /* before anybody is told what they say */
     if (EW__LIKELY(link->peer != NULL))
         deliver(link, bytes, n);
     else if (link->choosing)
         hear(link, bytes, n);
     else
         sniff(link, bytes, n);
-    count_bytes(link);
 }
 
 void ew__link_eof(ew__link *link) {

@@ -60,7 +60,9 @@ struct ew__link {
     void *owner_ud;
     ew__scratches *scratches;
     ew__traffic *traffic;
-    ew__link *next, *prev; /* the owner's list */
+    ew__link *next, *prev;             /* the owner's list */
+    ew__link *roomy_next, *roomy_prev; /* pool.c: its list of those that may take a call, when roomy */
+    bool roomy;
     ew__timer sniffing;
     struct ew__becoming *becoming; /* NULL: the wire stays what it is */
     struct ew__choosing *choosing; /* NULL: the wire is known, or told by EW__SNIFF_BYTES */

@@ -66,6 +66,37 @@ void ew__pool_check_closed(ew__pool *pool) {
 /* Connections that carry many calls: one is enough for them, and it stays until the client goes. */
 static bool is_session(const ew__pool *pool) { return (pool->wire->caps & EW__CAN_MANY) != 0; }
 
+/*
+ * The row of those that may have room. One that says it has room joins; one that is found full leaves. So nobody looks
+ * at a thousand full ones to find the one whose call has just ended.
+ */
+static void row_join(ew__pool *pool, ew__link *link) {
+    if (link->roomy)
+        return;
+    link->roomy = true;
+    link->roomy_next = NULL;
+    link->roomy_prev = pool->roomy_last;
+    if (pool->roomy_last)
+        pool->roomy_last->roomy_next = link;
+    else
+        pool->roomy = link;
+    pool->roomy_last = link;
+}
+
+static void row_leave(ew__pool *pool, ew__link *link) {
+    if (!link->roomy)
+        return;
+    link->roomy = false;
+    if (link->roomy_prev)
+        link->roomy_prev->roomy_next = link->roomy_next;
+    else
+        pool->roomy = link->roomy_next;
+    if (link->roomy_next)
+        link->roomy_next->roomy_prev = link->roomy_prev;
+    else
+        pool->roomy_last = link->roomy_prev;
+}
+
 static void on_idle(ew__timer *timer, uint64_t now) {
     ew__pool *pool = ew__container_of(timer, ew__pool, idle);
     bool more = false;
@@ -85,6 +116,7 @@ static void on_idle(ew__timer *timer, uint64_t now) {
 static void on_link_ready(ew__link *link) {
     ew__pool *pool = link->owner_ud;
     link->idle_since = pool->loop->home.now;
+    row_join(pool, link);
     pool->kind->serve(pool, NULL);
     if (!ew__timer_active(&pool->idle) && !pool->closing && !is_session(pool))
         (void)ew__timer_set(&pool->loop->home.timers, &pool->idle, link->idle_since + EW__MS(IDLE_MS), on_idle);
@@ -93,6 +125,7 @@ static void on_link_ready(ew__link *link) {
 static void on_link_closed(ew__link *link, ew_err why) {
     ew__pool *pool = link->owner_ud;
     EW__LIST_REMOVE(pool->links, link);
+    row_leave(pool, link);
     pool->n_links--;
     if (pool->kind->lost && (link->lost || why != EW_OK))
         pool->kind->lost(pool);
@@ -207,10 +240,29 @@ static ew_err dial(ew__pool *pool) {
     return EW_OK;
 }
 
-static ew__link *free_link(const ew__pool *pool) {
-    for (ew__link *link = pool->links; link; link = link->next)
-        if (link->peer && !link->stream.closing && pool->wire->capacity(link->peer) > 0)
+static bool has_room(const ew__pool *pool, const ew__link *link) {
+    return link->peer && !link->stream.closing && pool->wire->capacity(link->peer) > 0;
+}
+
+/* A link that can take a call. Those that have room again and did not say so are found when the row is empty. */
+static ew__link *free_link(ew__pool *pool) {
+    ew__link *link;
+    while ((link = pool->roomy) != NULL) {
+        if (!has_room(pool, link)) {
+            row_leave(pool, link);
+            continue;
+        }
+        if (pool->fixed) { /* the next call is the next one's */
+            row_leave(pool, link);
+            row_join(pool, link);
+        }
+        return link;
+    }
+    for (link = pool->links; link; link = link->next)
+        if (has_room(pool, link)) {
+            row_join(pool, link);
             return link;
+        }
     return NULL;
 }
 
@@ -223,7 +275,12 @@ static bool wants_dial(ew__pool *pool) {
     uint64_t most = pool->most_links ? pool->most_links : limits->client_connections;
     most = pool->where.kind == EW__WHERE_CHILD ? 1 : most;
     uint64_t per_link = is_session(pool) ? calls_per_link(pool->wire, limits) : 1;
-    bool wanted = pool->n_waiting > pool->n_dialling * per_link && pool->n_links + pool->n_dialling < most;
+    bool wanted = pool->n_waiting > pool->n_dialling * per_link;
+    if (pool->fixed) {
+        most = pool->fixed;
+        wanted = wanted || pool->opening;
+    }
+    wanted = wanted && pool->n_links + pool->n_dialling < most;
     return wanted && (!pool->kind->may_dial || pool->kind->may_dial(pool));
 }
 
@@ -246,8 +303,9 @@ void ew__pool_serve_dialled(ew__pool *pool) {
 }
 
 static void serve_dialled(ew__pool *pool, struct ew__pool_wait *fresh) {
-    (void)fresh;
+    pool->opening = fresh != NULL;
     ew__pool_serve_dialled(pool);
+    pool->opening = false;
 }
 
 void ew__pool_close_dials(ew__pool *pool) {

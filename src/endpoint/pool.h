@@ -38,7 +38,9 @@ struct ew__pool {
     uint64_t n_calls; /* that ever waited */
     uint32_t n_dialling;
     uint32_t n_links;
-    uint64_t most_links; /* 0: limits->client_connections */
+    uint64_t most_links;          /* 0: limits->client_connections */
+    uint32_t fixed;               /* so many connections, and calls take turns on them; 0: as many as calls need */
+    ew__link *roomy, *roomy_last; /* may take another call, in the order in which they are tried */
     struct ew__pool_dial *dials;
     ew__scratches scratches;
     ew__traffic traffic;
@@ -49,6 +51,7 @@ struct ew__pool {
     struct ew__pool_manage *manage; /* what a pool has that manages processes; and how they are told where to listen */
     const char *told_option, *told_variable;
     ew__asides asides;
+    bool opening; /* a call has just come: fixed connections that are missing are dialled, but for no other reason */
     bool closing;
     void (*on_closed)(ew__pool *pool);
     void *ud;

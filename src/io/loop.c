@@ -22,8 +22,9 @@ static bool loop_here(const ew__home *home) {
 static void loop_post(ew__home *home, ew__task *task) {
     ew__loop *loop = ew__loop_of(home);
     task->next = NULL;
-    if (loop_here(home))
-        loop->own_posts = true;
+    bool here = loop_here(home);
+    if (here)
+        loop->own_posts = true; /* seen before the loop waits: it need not wake itself */
     pthread_mutex_lock(&loop->lock);
     if (loop->posted_last)
         loop->posted_last->next = task;
@@ -31,7 +32,7 @@ static void loop_post(ew__home *home, ew__task *task) {
         loop->posted = task;
     loop->posted_last = task;
     /* a closed loop has nothing to wake; what comes this late is seen by ew__loop_run's end, or by nobody */
-    if (!loop->closing)
+    if (!here && !loop->closing)
         uv_async_send(&loop->wake);
     pthread_mutex_unlock(&loop->lock);
 }
@@ -81,6 +82,7 @@ static void on_idle(uv_idle_t *idle) { (void)idle; /* its being active keeps the
 static void after_wait(uv_check_t *check) {
     ew__loop *loop = check->data;
     ew__home_read_clock(&loop->home);
+    ew__loop_run_own(loop);
     ew__timers_run_some(&loop->home.timers, loop->home.now, TIMERS_PER_TURN);
     flush_dirty(loop);
 }
@@ -135,7 +137,7 @@ static bool looks_on(ew__loop *loop) {
 }
 
 static void arm_timer(ew__loop *loop, uint64_t next) {
-    bool at_once = next <= loop->home.now || loop->dirty || looks_on(loop);
+    bool at_once = next <= loop->home.now || loop->dirty || loop->own_posts || looks_on(loop);
     if (at_once != (uv_is_active((uv_handle_t *)&loop->idle) != 0)) {
         if (at_once)
             uv_idle_start(&loop->idle, on_idle);
