@@ -5,6 +5,8 @@
 #include "wire/stepflow/codec.h"
 
 #define NONE ((ew_str){NULL, 0})
+#define HEAD_ROOM 128 /* of a request, beside its id and its component */
+#define TAIL_ROOM 640
 
 /* ---- requests ---- */
 
@@ -65,15 +67,25 @@ static bool is_ours(ew_str quoted_name) {
     return false;
 }
 
+/* A request is written for every call: no format strings where everything is there. */
+#define PUT(buf, text) (void)ew__buf_add(buf, text, sizeof(text) - 1)
+
 static void write_observability(ew__buf *out, const ew_call *call, ew_str context, const run_ids *ids) {
     ew_json_iter it = {.offset_ = 0};
-    (void)ew__json_format(out, "{\"trace_id\":%q,\"span_id\":%q,\"run_id\":%j,\"flow_id\":%j,\"step_id\":%j",
-                          ew__str(call->trace.trace_id, 32), ew__str(call->trace.span_id, 16), ids->run, ids->flow,
-                          ids->step);
+    PUT(out, "{\"trace_id\":\"");
+    (void)ew__buf_add(out, call->trace.trace_id, 32);
+    PUT(out, "\",\"span_id\":\"");
+    (void)ew__buf_add(out, call->trace.span_id, 16);
+    PUT(out, "\",\"run_id\":");
+    (void)ew__buf_str(out, ids->run);
+    PUT(out, ",\"flow_id\":");
+    (void)ew__buf_str(out, ids->flow);
+    PUT(out, ",\"step_id\":");
+    (void)ew__buf_str(out, ids->step);
     while (ew_json_next(context, &it))
         if (!is_ours(it.key))
             (void)ew__json_format(out, ",%j:%j", it.key, it.value);
-    (void)ew__buf_char(out, '}');
+    PUT(out, "}");
 }
 
 static void write_name(ew__buf *out, ew_str name, bool slash) {
@@ -91,16 +103,26 @@ static void write_execute(ew__buf *head, ew__buf *tail, const ew_call *call, ew_
                           bool everywire) {
     run_ids ids;
     choose_ids(call, context, &ids);
-    (void)ew__json_format(
-        head, "{\"jsonrpc\":\"2.0\",\"id\":%j,\"method\":\"components/execute\",\"params\":{\"component\":", id);
+    (void)ew__buf_reserve(head, HEAD_ROOM + id.len + call->key.len);
+    PUT(head, "{\"jsonrpc\":\"2.0\",\"id\":");
+    (void)ew__buf_str(head, id);
+    PUT(head, ",\"method\":\"components/execute\",\"params\":{\"component\":");
     write_name(head, call->key, !bare && ew__sf_is_bare(call->key));
-    (void)ew__buf_cstr(head, ",\"input\":");
-    (void)ew__json_format(tail, ",\"attempt\":%u,\"step_id\":%j,\"run_id\":%j,\"flow_id\":%j,\"observability\":",
-                          call->attempt ? call->attempt : 1, ids.step, ids.run, ids.flow);
+    PUT(head, ",\"input\":");
+    (void)ew__buf_reserve(tail, TAIL_ROOM + context.len);
+    PUT(tail, ",\"attempt\":");
+    (void)ew__buf_u64(tail, call->attempt ? call->attempt : 1);
+    PUT(tail, ",\"step_id\":");
+    (void)ew__buf_str(tail, ids.step);
+    PUT(tail, ",\"run_id\":");
+    (void)ew__buf_str(tail, ids.run);
+    PUT(tail, ",\"flow_id\":");
+    (void)ew__buf_str(tail, ids.flow);
+    PUT(tail, ",\"observability\":");
     write_observability(tail, call, context, &ids);
     if (everywire && call->hops)
         (void)ew__json_format(tail, ",\"everywireHops\":%u", (unsigned)call->hops);
-    (void)ew__buf_cstr(tail, "}}");
+    PUT(tail, "}}");
 }
 
 bool ew__sf_is_bare(ew_str name) { return name.len > 0 && name.ptr[0] != '/'; }
