@@ -85,6 +85,13 @@ else()
     set(EW_WSLAY_LIBS "-lwslay")
 endif()
 
+# ---- OpenSSL ----
+# Its headers only: the library is loaded when TLS is used for the first time (src/io/openssl.h says why).
+pkg_check_modules(EW_OPENSSL REQUIRED IMPORTED_TARGET openssl>=3.0)
+add_library(ew_openssl INTERFACE)
+target_include_directories(ew_openssl SYSTEM INTERFACE ${EW_OPENSSL_INCLUDE_DIRS})
+target_link_libraries(ew_openssl INTERFACE ${CMAKE_DL_LIBS})
+
 # ---- SQLite ----
 # 3.33 has what src/store asks for. The static library is taken for the reasons that hold for libuv's.
 pkg_check_modules(EW_SQLITE REQUIRED IMPORTED_TARGET sqlite3>=3.33)

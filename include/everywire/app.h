@@ -11,6 +11,7 @@
 #include <everywire/env.h>
 #include <everywire/frames.h>
 #include <everywire/limits.h>
+#include <everywire/tls.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,6 +62,7 @@ typedef struct ew_app_options {
     bool no_token; /* serve everybody, also beyond this machine, without a token */
     const char
         *token; /* shown to imports that have none of their own and to managers that are dialled; as in client.h */
+    ew_tls_options tls; /* for listeners, managers and imports that speak TLS; copied */
 } ew_app_options;
 
 /*
@@ -92,25 +94,36 @@ EW_API ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler,
  * when standard input ends; "stepflow=stdio" likewise; "stdio" is one of the two, told by the first line), or "fd:N"
  * (a socket that listens already, as a supervisor hands it over; it stays the caller's, who may close it after the
  * start; a Unix socket whose file is not writable for everybody takes whomever its mode lets in). An address that such
- * a socket has already is that socket. Before the start. EW_OK; EW_EINVAL: not an address, no such socket, or an unknown
+ * a socket has already is that socket. Inside TLS: "https=ADDRESS", "jsonrpcs=", "rrqs=", "stepflows=", "wss="
+ * (reflection), and "tls=" for every wire on one port; they want a certificate (the app's options), which is read at
+ * the start. Before the start. EW_OK; EW_EINVAL: not an address, no such socket, or an unknown
  * wire; EW_EACCESS: not loopback and not allowed. ew_app_error tells more.
  */
 EW_API ew_err ew_app_listen(ew_app *app, const char *address);
 
 /*
- * Adds a manager to be dialled, such as the Genkit CLI: "ws://HOST:PORT[/PATH][?QUERY]" (http:// is another spelling of
- * ws://). It is dialled for ever: a manager that is away, or goes, is tried again after 0.5 s, doubling to 5 s. An app
+ * Adds a manager to be dialled, such as the Genkit CLI: "ws://HOST:PORT[/PATH][?QUERY]", or "wss://..." with TLS
+ * (http:// and https:// are other spellings of the two). It is dialled for ever: a manager that is away, or goes, is tried again after 0.5 s, doubling to 5 s. An app
  * that has managers and no listener opens no port. Before the start; at most 32. EW_OK; EW_EINVAL: not such a URL;
- * EW_EUNSUPPORTED: wss:// and https://, this build has no TLS; EW_ELIMIT; EW_ENOMEM. ew_app_error tells more.
+ * EW_EUNSUPPORTED; EW_ELIMIT; EW_ENOMEM. ew_app_error tells more.
  */
 EW_API ew_err ew_app_connect(ew_app *app, const char *url);
 
 /*
  * Binds all listeners (127.0.0.1:3400 if there is neither a listener nor a manager to be dialled) and starts the loops.
  * EW_OK, EW_EADDRINUSE, EW_EACCESS (also: a listener beyond this machine and no tokens; a file of tokens that others can
- * read), EW_ESYNTAX (that file), EW_EIO, EW_ENOMEM; on failure nothing runs and ew_app_error tells more.
+ * read), EW_ESYNTAX (that file), EW_EIO, EW_ENOMEM; where TLS is spoken also EW_ENOTFOUND, EW_EINVAL (a file of the
+ * options is not there, or not what it should be) and EW_EUNSUPPORTED (there is no OpenSSL); on failure nothing runs,
+ * and ew_app_error tells more.
  */
 EW_API ew_err ew_app_start(ew_app *app);
+
+/*
+ * Reads the files of the TLS options again, for connections that begin from now on: a certificate was renewed.
+ * Connections that there are go on. What cannot be read is told to the log, and stays as it was. EW_OK, or the first
+ * error as of ew_app_start. After the start; any thread.
+ */
+EW_API ew_err ew_app_renew_tls(ew_app *app);
 
 /* How many listeners there are after the start. */
 EW_API size_t ew_app_listeners(const ew_app *app);
@@ -121,6 +134,9 @@ EW_API size_t ew_app_listeners(const ew_app *app);
  */
 EW_API ew_err ew_app_listener(const ew_app *app, size_t index, const char **ret_wire, const char **ret_address,
                               int *ret_port);
+
+/* Whether a listener speaks TLS. False, too, if there is no such listener. */
+EW_API bool ew_app_listener_tls(const ew_app *app, size_t index);
 
 /*
  * Begins the end: listeners close, new calls are refused with UNAVAILABLE, running ones have drain_ms to finish, then

@@ -12,6 +12,9 @@
  * "stepflow+http://HOST:PORT[/PATH]", "stepflow+http:" and "stepflow+stdio:": a Stepflow component server; the last two
  * are programs that the client starts.
  *
+ * With TLS: "https://", "jsonrpcs://", "rrqs://", "stepflow+https://" (whose certificates are verified, see `tls`), and
+ * "reflections://" (runtimes dial us there, and are shown our certificate).
+ *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EVERYWIRE_CLIENT_H
@@ -23,6 +26,7 @@
 #include <everywire/json.h>
 #include <everywire/limits.h>
 #include <everywire/status.h>
+#include <everywire/tls.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -95,6 +99,7 @@ typedef struct ew_client_options {
      * limits.runner_calls, on http and stepflow+http one.
      */
     unsigned connections;
+    ew_tls_options tls; /* for targets that speak TLS; its files are read at once */
 } ew_client_options;
 
 /* Whose fault an ending is. */
@@ -146,8 +151,9 @@ typedef struct ew_request_options {
 
 /*
  * A client for a target. options may be NULL. Nothing is connected yet; reflection: it listens. EW_OK; EW_EINVAL: not a
- * target, EW_EUNSUPPORTED: no such wire in this build, EW_EADDRINUSE, EW_EACCESS: it cannot listen there, or may not
- * (ret_problem, if not NULL, gets a constant line for people); EW_ENOMEM; EW_EIO.
+ * target, EW_EUNSUPPORTED: no such wire in this build, EW_EADDRINUSE, EW_EACCESS: it cannot listen there, or may not;
+ * EW_ENOTFOUND, EW_EINVAL, EW_EACCESS also for the files of `tls`; EW_ENOMEM; EW_EIO. ret_problem, if not NULL, gets a
+ * line for people, which lasts until this thread's next call of this function.
  */
 EW_API ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
                             const char **ret_problem);

@@ -18,5 +18,6 @@
 #include <everywire/json.h>
 #include <everywire/limits.h>
 #include <everywire/status.h>
+#include <everywire/tls.h>
 
 #endif

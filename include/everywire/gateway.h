@@ -33,7 +33,8 @@ typedef struct ew_import_options {
      * for the call.
      */
     const ew_action_options *describe;
-    const char *token; /* as ew_client_options.token */
+    const char *token;  /* as ew_client_options.token */
+    ew_tls_options tls; /* for targets that speak TLS; all zero: the app's */
 } ew_import_options;
 
 /*

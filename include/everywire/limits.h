@@ -55,7 +55,9 @@ extern "C" {
       "microseconds that a loop looks for the answer to a call it sent on, before it sleeps; 1 for none")              \
     X(trace_queue_items, 4096, "starts and ends of spans waiting on a loop to be sent; dropped and counted beyond")    \
     X(trace_queue_bytes, 4 * 1024 * 1024, "bytes of them; dropped and counted beyond")                                 \
-    X(blob_bytes, 256 * 1024 * 1024, "bytes of blobs that a client keeps in memory; what servers put beyond is refused")
+    X(blob_bytes, 256 * 1024 * 1024,                                                                                   \
+      "bytes of blobs that a client keeps in memory; what servers put beyond is refused")                              \
+    X(handshake_ms, 10 * 1000, "milliseconds a client may take for the TLS handshake; closed beyond")
 
 /* Zero in a member means its default. */
 typedef struct ew_limits {

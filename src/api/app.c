@@ -88,6 +88,8 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
         err = replace_text(app->env, &app->telemetry_url, options->telemetry);
     if (err == EW_OK)
         err = ew__app_access_configure(app, options);
+    if (err == EW_OK)
+        err = ew__app_tls_configure(app, &options->tls);
     if (options->env)
         app->env = options->env;
     return err;
@@ -104,6 +106,7 @@ static void destroy(ew_app *app) {
     free_text(app->env, app->name);
     ew__app_jobs_free(app);
     ew__sources_done(app);
+    ew__app_tls_free(app);
     ew__registry_done(&app->registry);
     pthread_cond_destroy(&app->changed);
     pthread_mutex_destroy(&app->lock);
@@ -119,6 +122,7 @@ ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
     if (!app)
         return NULL;
     app->env = env;
+    ew__arena_init(&app->tls_texts, env, NULL, 0);
     if (ew__registry_init(&app->registry, env) != EW_OK) {
         ew__free(env, app, sizeof *app);
         return NULL;
@@ -194,16 +198,30 @@ ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler, void *
 
 /* ---- listeners ---- */
 
-static ew_err split_wire(ew_app *app, const char **address, const ew__wire **wire) {
+/* What wires are called inside TLS. */
+static const struct {
+    const char *name, *wire;
+} secure_wires[] = {{"tls", "any"},           {"https", "http"}, {"jsonrpcs", "jsonrpc"},
+                    {"wss", "reflection"},    {"rrqs", "rrq"},   {"reflections", "reflection"},
+                    {"stepflows", "stepflow"}};
+
+static ew_str plain_name(ew_str name, bool *ret_tls) {
+    for (size_t i = 0; i < sizeof secure_wires / sizeof *secure_wires; i++)
+        if ((*ret_tls = ew__str_is(name, ew_str_from(secure_wires[i].name))))
+            return ew_str_from(secure_wires[i].wire);
+    return name;
+}
+
+static ew_err split_wire(ew_app *app, const char **address, const ew__wire **wire, bool *ret_tls) {
     const char *equals = strchr(*address, '=');
     *wire = NULL;
     if (!equals)
         return EW_OK;
-    ew_str name = ew__str(*address, (size_t)(equals - *address));
+    ew_str name = ew__str(*address, (size_t)(equals - *address)), plain = plain_name(name, ret_tls);
     *address = equals + 1;
-    if (ew__str_is(name, EW_STR("any")))
+    if (ew__str_is(plain, EW_STR("any")))
         return EW_OK;
-    *wire = ew__wire_by_name(name);
+    *wire = ew__wire_by_name(plain);
     if (*wire && (*wire)->caps & EW__CAN_SERVE)
         return EW_OK;
     set_error(app, "there is no wire %.*s in this build", (int)(name.len < 60 ? name.len : 60), name.ptr);
@@ -240,9 +258,10 @@ static bool is_passed(ew_app *app, const ew__address *address, const ew__wire *w
 
 ew_err ew_app_listen(ew_app *app, const char *address) {
     const ew__wire *wire = NULL;
+    bool tls = false;
     if (!address || app->started)
         return EW_EINVAL;
-    ew_err err = split_wire(app, &address, &wire);
+    ew_err err = split_wire(app, &address, &wire, &tls);
     if (err != EW_OK)
         return err;
     if (app->n_listeners == EW__LISTENERS_MAX) {
@@ -258,14 +277,23 @@ ew_err ew_app_listen(ew_app *app, const char *address) {
         set_error(app, "standard input and output carry jsonrpc=stdio or stepflow=stdio; stdio alone finds out which");
         return EW_EINVAL;
     }
+    if (listener->address.kind == EW__ADDR_STDIO && tls) {
+        set_error(app, "standard input and output carry no TLS");
+        return EW_EINVAL;
+    }
     if (!listener->address.loopback && !app->allow_remote) {
         set_error(app, "%s can be reached from other machines; --allow-remote (allow_remote) permits that",
                   listener->address.text);
         return EW_EACCESS;
     }
     listener->wire = wire;
+    listener->tls = tls;
     app->n_listeners++;
     return EW_OK;
+}
+
+bool ew_app_listener_tls(const ew_app *app, size_t index) {
+    return index < ew_app_listeners(app) && app->listeners[index].tls;
 }
 
 size_t ew_app_listeners(const ew_app *app) { return app->started ? app->n_listeners : 0; }

@@ -10,6 +10,7 @@
 #include "api/app_others.h"
 #include "api/app_plugin.h"
 #include "api/app_telemetry.h"
+#include "api/app_tls.h"
 #include "api/app_ways.h"
 #include "api/remote.h"
 #include "api/sources.h"
@@ -48,6 +49,7 @@ typedef struct ew__app_loop {
 typedef struct ew__app_listener {
     const ew__wire *wire; /* NULL: any */
     ew__address address;
+    bool tls;
     bool for_peers; /* an import: those who have actions dial us there */
 } ew__app_listener;
 
@@ -61,6 +63,8 @@ struct ew_app {
     size_t n_allow_hosts;
     bool allow_remote;
     ew__app_access access;
+    ew__app_tls tls;
+    ew__arena tls_texts; /* of its options */
     char *runtime_id;    /* NULL: the process id */
     char *telemetry_url; /* NULL: none of the program's own */
     char *name;

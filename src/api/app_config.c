@@ -64,6 +64,8 @@ void ew__app_config_options(const ew__config *config, ew_app_options *options) {
     options->runtime_id = config->runtime_id ? config->runtime_id : options->runtime_id;
     options->telemetry = config->telemetry.url ? config->telemetry.url : options->telemetry;
     options->telemetry_realtime = options->telemetry_realtime || config->telemetry.realtime;
+    if (config->tls.node)
+        options->tls = config->tls.options;
 }
 
 static void check_telemetry(pass *p) {
@@ -72,6 +74,14 @@ static void check_telemetry(pass *p) {
     const ew__node *node = p->config->telemetry.node;
     if (url && ew__aim_parse(ew_str_from(url), false, &aim, &problem) != EW_OK) {
         problem_at(p, node->kind == EW__NODE_MAP ? ew__node_get(node, "url") : node, url, problem);
+    }
+}
+
+/* The files are opened, as they will be at the start: what is wrong with them is better known now. */
+static void check_tls(pass *p) {
+    ew_err err = p->check ? ew__app_tls_start(p->app) : EW_OK;
+    if (err != EW_OK) {
+        app_problem(p, p->config->tls.node, "tls", err);
     }
 }
 
@@ -298,6 +308,7 @@ static void apply(pass *p) {
     check_telemetry(p);
     add_all(p, p->config->listen, "listen", ew_app_listen);
     add_all(p, p->config->connect, "connect", ew_app_connect);
+    check_tls(p);
     make_items(p, NULL);
     add_plugins(p);
     ew__config_check_jobs(p->config->arena.env, p->config);

@@ -16,18 +16,17 @@ static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
     return err;
 }
 
-static ew_err take_scheme(ew_str *rest, const char **ret_problem) {
-    static const ew_str plain[] = {{"ws://", 5}, {"http://", 7}};
-    static const ew_str secure[] = {{"wss://", 6}, {"https://", 8}};
-    for (size_t i = 0; i < 2; i++) {
-        if (rest->len >= plain[i].len && ew__str_is_nocase(ew__str(rest->ptr, plain[i].len), plain[i])) {
-            *rest = ew__str(rest->ptr + plain[i].len, rest->len - plain[i].len);
-            return EW_OK;
-        }
-        if (rest->len >= secure[i].len && ew__str_is_nocase(ew__str(rest->ptr, secure[i].len), secure[i]))
-            return fail(EW_EUNSUPPORTED, "this build has no TLS: use ws:// or http://", ret_problem);
+static ew_err take_scheme(ew_str *rest, bool *ret_tls, const char **ret_problem) {
+    static const ew_str schemes[] = {{"ws://", 5}, {"http://", 7}, {"wss://", 6}, {"https://", 8}};
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t n = schemes[i].len;
+        if (rest->len < n || !ew__str_is_nocase(ew__str(rest->ptr, n), schemes[i]))
+            continue;
+        *rest = ew__str(rest->ptr + n, rest->len - n);
+        *ret_tls = i >= 2;
+        return EW_OK;
     }
-    return fail(EW_EINVAL, "a manager's URL looks like ws://HOST:PORT[/PATH][?QUERY]", ret_problem);
+    return fail(EW_EINVAL, "a manager's URL looks like ws://HOST:PORT[/PATH][?QUERY], or wss:// for TLS", ret_problem);
 }
 
 static ew_err read_authority(ew_str text, ew__manager_url *ret, const char **ret_problem) {
@@ -39,7 +38,7 @@ static ew_err read_authority(ew_str text, ew__manager_url *ret, const char **ret
         return fail(EW_EINVAL, "the URL has no valid port", ret_problem);
     memcpy(ret->host, authority.host.ptr, authority.host.len);
     memcpy(ret->authority, text.ptr, text.len);
-    ret->port = authority.has_port ? authority.port : 80;
+    ret->port = authority.has_port ? authority.port : ret->tls ? 443 : 80;
     return EW_OK;
 }
 
@@ -60,7 +59,7 @@ static ew_err read_path(ew_str text, ew__manager_url *ret, const char **ret_prob
 ew_err ew__manager_url_parse(const char *text, ew__manager_url *ret, const char **ret_problem) {
     ew_str rest = ew_str_from(text);
     memset(ret, 0, sizeof *ret);
-    ew_err err = take_scheme(&rest, ret_problem);
+    ew_err err = take_scheme(&rest, &ret->tls, ret_problem);
     if (err != EW_OK)
         return err;
     size_t n = 0;
@@ -104,8 +103,8 @@ ew_err ew_app_connect(ew_app *app, const char *url) {
         return err;
     }
     connect->app = app;
-    (void)snprintf(connect->text, sizeof connect->text, "ws://%s%s", connect->url.authority,
-                   connect->url.path[1] ? connect->url.path : "");
+    (void)snprintf(connect->text, sizeof connect->text, "%s://%s%s", connect->url.tls ? "wss" : "ws",
+                   connect->url.authority, connect->url.path[1] ? connect->url.path : "");
     hide_token(connect->text);
     app->connects[app->n_connects++] = connect;
     return EW_OK;
@@ -149,9 +148,14 @@ static ew_err start(ew__app_connect *connect, size_t index) {
     ew__site site = {.authority = ew_str_from(connect->url.authority),
                      .token = ew_str_from(app->access.shown),
                      .path = ew_str_from(connect->url.path),
+                     .secure = connect->url.tls,
                      .self = &connect->self,
                      .told_telemetry = told_telemetry};
-    ew__where where = {.kind = EW__WHERE_TCP, .port = connect->url.port, .host = connect->url.host};
+    ew__where where = {.kind = EW__WHERE_TCP,
+                       .port = connect->url.port,
+                       .host = connect->url.host,
+                       .tls = connect->url.tls ? app->tls.dials : NULL,
+                       .tls_http = true};
     err = ew__connector_init(&connect->connector, &app->loops[index % app->n_loops].loop,
                              ew__wire_by_name(EW_STR("reflection")), &site, &app->registry, &where);
     if (err != EW_OK)

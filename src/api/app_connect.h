@@ -18,11 +18,12 @@ typedef struct ew__manager_url {
     char authority[280]; /* HOST:PORT */
     char path[1024];     /* path and query, "/" at least */
     uint16_t port;
+    bool tls; /* wss:// */
 } ew__manager_url;
 
 /*
- * "ws://HOST[:PORT][/PATH][?QUERY]", also http://. EW_OK; EW_EINVAL or EW_EUNSUPPORTED with a constant line for people
- * in *ret_problem.
+ * "ws://HOST[:PORT][/PATH][?QUERY]", also http://, and wss:// or https://. EW_OK; EW_EINVAL with a constant line for
+ * people in *ret_problem.
  */
 ew_err ew__manager_url_parse(const char *text, ew__manager_url *ret, const char **ret_problem);
 

@@ -96,12 +96,13 @@ static int signals_next(const signals *s) {
     }
 }
 
-/* SIGHUP: the configuration file and the tokens count as they are now. */
+/* SIGHUP: the configuration file, the tokens and the certificates count as they are now. */
 static void read_again(signals *s) {
     ew__settings *settings = s->settings;
     ew_log_level level;
     ew__supervisor_reloading(&settings->supervisor);
     ew__app_access_look(s->app, true);
+    (void)ew_app_renew_tls(s->app); /* the log is told */
     if (settings->config && ew__app_config_reload(&settings->file, s->app, EW_LOG_INFO, &level) &&
         !settings->level_by_hand) {
         atomic_store_explicit(&s->log->level, (int)level, memory_order_relaxed);
@@ -221,7 +222,7 @@ static int run(ew__settings *s, logger *log, ew_app *app) {
     if (bad) {
         return bad;
     }
-    s->hangup = s->config || app->access.path;
+    s->hangup = s->config || app->access.path || app->tls.options.certificate || app->tls.options.ca;
     signals sig;
     signals_init(&sig, app, s, log);
     sig.parent = s->runner && s->parent > 1 ? s->parent : 0; /* init and its children stay */

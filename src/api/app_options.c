@@ -201,7 +201,7 @@ static bool take_text(ew__settings *s, ew__opts *opts, int id) {
 /* -1: go on; else the exit code. */
 static int take_option(ew__settings *s, ew__opts *opts, int id) {
     int bad = 0;
-    if (id == EW__SERVE_CONFIG || take_flag(s, id) ||
+    if (id == EW__SERVE_CONFIG || take_flag(s, id) || ew__tls_option(&s->options.tls, id, opts->value) ||
         take_text(s, opts, id)) { /* the file was read first, because all others win over it */
         return -1;
     }
@@ -453,7 +453,8 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
     }
     s->options.allow_hosts = s->hosts;
     return copy_text(arena, app->runtime_id, &s->options.runtime_id) &&
-                   copy_text(arena, app->telemetry_url, &s->options.telemetry)
+                   copy_text(arena, app->telemetry_url, &s->options.telemetry) &&
+                   ew__tls_copy(arena, &app->tls.options, &s->options.tls) == EW_OK
                ? EW_OK
                : EW_ENOMEM;
 }

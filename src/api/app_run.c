@@ -310,7 +310,8 @@ static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
     app->loops[0].server.on_stdio_end = on_stdio_end;
     for (size_t i = 0; i < app->n_loops && err == EW_OK && !stdio; i++) {
         site.loop = (unsigned)i;
-        err = ew__server_listen(&app->loops[i].server, &listener->address, wire, &site);
+        err = ew__server_listen(&app->loops[i].server, &listener->address, wire, &site,
+                                listener->tls ? app->tls.listens : NULL);
     }
     if (err != EW_OK)
         fail_start(app, listener, err);
@@ -433,7 +434,9 @@ ew_err ew_app_start(ew_app *app) {
         if (err != EW_OK)
             return err;
     }
-    ew_err err = ew__app_access_start(app);
+    ew_err err = ew__app_tls_start(app);
+    if (err == EW_OK)
+        err = ew__app_access_start(app);
     if (err != EW_OK) {
         ew__app_access_stop(app);
         return err;

@@ -54,8 +54,9 @@ void ew__say_json(const ew_app *app) {
         if (ew_app_listener(app, i, &wire, &address, &port) != EW_OK) {
             continue;
         }
-        int n = ew_json_format(line, sizeof line, "{\"event\":\"listening\",\"wire\":%Q,\"address\":%Q,\"port\":%d}\n",
-                               wire, address, port);
+        int n =
+            ew_json_format(line, sizeof line, "{\"event\":\"listening\",\"wire\":%Q,\"address\":%Q,\"port\":%d%s}\n",
+                           wire, address, port, ew_app_listener_tls(app, i) ? ",\"tls\":true" : "");
         if (n > 0 && (size_t)n < sizeof line) {
             ew__write_all(STDOUT_FILENO, line, (size_t)n);
         }
@@ -99,12 +100,12 @@ static bool sample_call(ew_app *app, char *name, size_t name_size, char *input, 
     return found;
 }
 
-/* The address of a listener that speaks HTTP, in a form that can be called. */
+/* The address of a listener that speaks plain HTTP, in a form that can be called. */
 static bool sample_address(const ew_app *app, char *out, size_t size) {
     for (size_t i = 0; i < ew_app_listeners(app); i++) {
         const char *wire, *address;
         int port;
-        if (ew_app_listener(app, i, &wire, &address, &port) != EW_OK ||
+        if (ew_app_listener(app, i, &wire, &address, &port) != EW_OK || ew_app_listener_tls(app, i) ||
             (strcmp(wire, "any") != 0 && strcmp(wire, "http") != 0)) {
             continue;
         }
@@ -148,7 +149,7 @@ void ew__say_table(ew_app *app, const char *name) {
     for (size_t i = 0; i < ew_app_listeners(app); i++) {
         const char *wire, *at;
         if (ew_app_listener(app, i, &wire, &at, NULL) == EW_OK) {
-            (void)printf("  %-10s %s%s%s\n", wire, bold, at, plain);
+            (void)printf("  %-10s %s%s%s%s\n", wire, bold, at, plain, ew_app_listener_tls(app, i) ? " (TLS)" : "");
         }
     }
     for (size_t i = 0; i < app->n_connects; i++) {

@@ -31,6 +31,7 @@ static void free_client(ew_client *client) {
     ew__free(client->env, client->telemetry, client->telemetry_size);
     if (client->actions)
         ew__actions_unref(client->actions);
+    ew__tls_context_free(client->tls);
     ew__arena_done(&client->own);
     ew__free(client->env, client, sizeof *client);
 }
@@ -183,11 +184,32 @@ ew_err ew__client_check(const char *target, const ew_client_options *options, ew
     return err;
 }
 
+/* Certificates: those that it shows, and those that it trusts. */
+static ew_err open_tls(ew_client *client, const ew_client_options *options, const char **ret_problem) {
+    static _Thread_local char problem[EW__TLS_PROBLEM];
+    static const ew_tls_options none;
+    const ew_tls_options *tls = options ? &options->tls : &none;
+    bool listens = client->target.kind == EW__WHERE_LISTEN;
+    if (!client->target.tls && ew__tls_is_set(tls)) {
+        *ret_problem = "this target speaks no TLS; those that do are https://, jsonrpcs://, rrqs:// and so on";
+        return EW_EINVAL;
+    }
+    if (!client->target.tls)
+        return EW_OK;
+    ew_err err =
+        ew__tls_context_new(client->env, listens ? EW__TLS_LISTENS : EW__TLS_DIALS, tls, &client->tls, problem);
+    if (err != EW_OK)
+        *ret_problem = problem;
+    return err;
+}
+
 /* The target and what it needs. */
 static ew_err configure(ew_client *client, const char *target, const ew_client_options *options,
                         const char **ret_problem) {
     const char *problem = NULL;
     ew_err err = read_target(client, target, options, &problem);
+    if (err == EW_OK)
+        err = open_tls(client, options, &problem);
     if (err == EW_OK)
         err = ew__client_blobs_open(client, options, &problem);
     if (ret_problem && problem)
@@ -207,6 +229,7 @@ static void init_pool(ew_client *client) {
     ew__target *target = &client->target;
     client->site =
         (ew__site){.port = target->port,
+                   .secure = target->tls,
                    .actions = client->actions,
                    .authority = ew_str_from(target->authority),
                    .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
@@ -220,6 +243,8 @@ static void init_pool(ew_client *client) {
                                 .host = target->host,
                                 .port = target->port,
                                 .path = target->path,
+                                .tls = client->tls,
+                                .tls_http = target->http,
                                 .argv = (const char *const *)client->command,
                                 .vars = target->kind == EW__WHERE_LISTEN ? client->vars : client->own_vars,
                                 .rules = client->rules.folder ? &client->rules : NULL,
@@ -232,15 +257,15 @@ static void init_pool(ew_client *client) {
 /* What tells a program of Genkit to dial us. A wildcard is no address that could be dialled. */
 static void set_vars(ew_client *client) {
     const ew__address *address = &client->target.address;
-    const char *text = address->text;
+    const char *text = address->text, *scheme = client->target.tls ? "wss" : "ws";
     size_t n = 0;
     const char *query = client->token[0] ? "/?token=" : ""; /* its environment is seen by its user only */
     if (strncmp(text, "0.0.0.0:", 8) == 0 || strncmp(text, "[::]:", 5) == 0)
-        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=ws://%s:%u%s%s",
-                       text[0] == '[' ? "[::1]" : "127.0.0.1", address->port, query, client->token);
+        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=%s://%s:%u%s%s",
+                       scheme, text[0] == '[' ? "[::1]" : "127.0.0.1", address->port, query, client->token);
     else
-        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=ws://%s%s%s", text,
-                       query, client->token);
+        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=%s://%s%s%s", scheme,
+                       text, query, client->token);
     client->vars[n++] = client->server_var;
     client->vars[n++] = "GENKIT_ENV=dev";
     if (client->telemetry) {

@@ -4,6 +4,7 @@
 #ifndef EW_API_CLIENT_H
 #define EW_API_CLIENT_H
 
+#include "api/app_tls.h"
 #include "api/client_blobs.h"
 #include "api/target.h"
 #include "api/tokens.h"
@@ -29,6 +30,7 @@ struct ew_client {
     ew__task warm_task;
     const char *own_hosts[2]; /* the names by which we may be asked for */
     ew__actions *actions;     /* what the peer may call; a reference, or NULL */
+    ew__tls_context *tls;     /* if the target speaks it */
     ew__client_blobs blobs;
     char token[EW__SHOWN_SIZE]; /* "": none */
     ew__access access;          /* listening: those who dial us show it */

@@ -77,7 +77,7 @@ static ew_err begin_to_listen(ew_client *client) {
     ew__site site = {
         .guest = &ew__blobs_guest, .only_guest = true, .blobs = blobs->store, .path = ew_str_from(blobs->path)};
     if (err == EW_OK)
-        err = ew__server_listen(&blobs->server, &address, ew__wire_by_name(EW_STR("http")), &site);
+        err = ew__server_listen(&blobs->server, &address, ew__wire_by_name(EW_STR("http")), &site, NULL);
     blobs->serves = err == EW_OK;
     if (err == EW_OK)
         (void)snprintf(blobs->url, sizeof blobs->url, "http://127.0.0.1:%u%s", address.port, blobs->path);

@@ -239,6 +239,13 @@ static void open_on_loop(ew__far *far, ew_call *call) {
 
 /* ---- life ---- */
 
+static ew_tls_options tls_of(const ew__import_target *target) {
+    const ew_tls_options *own = &target->import->client.tls;
+    if (!target->tls)
+        return (ew_tls_options){.certificate = NULL};
+    return ew__tls_is_set(own) ? *own : target->import->source.app->tls.options;
+}
+
 static ew_err start_target(ew__import_target *target) {
     ew__import *import = target->import;
     ew_app *app = import->source.app;
@@ -249,6 +256,7 @@ static ew_err start_target(ew__import_target *target) {
     if (import->runner)
         options.limits.runner_calls = import->client.limits.runner_calls;
     options.allow_remote = app->allow_remote;
+    options.tls = tls_of(target);
     if (!target->loops) /* a second try has them */
         target->loops = ew__zalloc(app->env, app->n_loops * sizeof *target->loops);
     if (!target->loops)
@@ -326,6 +334,24 @@ static bool is_busy(const ew__source *source) {
     return false;
 }
 
+/* Under the lock. */
+static ew_err renew_tls(ew__source *source) {
+    ew__import *import = ew__container_of(source, ew__import, source);
+    ew_err first = EW_OK;
+    for (uint32_t i = 0; i < import->n_targets; i++) {
+        ew__import_target *target = &import->targets[i];
+        ew_tls_options tls = tls_of(target);
+        char problem[EW__TLS_PROBLEM];
+        if (!target->client || !target->client->tls)
+            continue;
+        ew_err err = ew__tls_context_renew(target->client->tls, &tls, problem);
+        if (err != EW_OK)
+            ew__log(import->arena.env, EW_LOG_ERROR, "import", "%s: %s; it goes on as it was", target->text, problem);
+        first = first == EW_OK ? err : first;
+    }
+    return first;
+}
+
 static void say(const ew__source *source, ew__buf *out) {
     const ew__import *import = ew__container_of(source, ew__import, source);
     for (uint32_t i = 0; i < import->n_targets; i++)
@@ -334,7 +360,8 @@ static void say(const ew__source *source, ew__buf *out) {
                               import->targets[i].text, source->n_actions);
 }
 
-static const ew__source_ops ops = {.start = start, .is_busy = is_busy, .stop = stop, .free = free_import, .say = say};
+static const ew__source_ops ops = {
+    .start = start, .is_busy = is_busy, .stop = stop, .free = free_import, .say = say, .renew_tls = renew_tls};
 
 /* ---- what was asked for ---- */
 
@@ -418,7 +445,7 @@ static ew_err add_target(ew__import *import, ew_str text, bool several, const ew
     ew_err err = ew__client_check(copy, &client, &parsed, &problem);
     if (err != EW_OK)
         return fail(app, err, "%s%s%s", several ? copy : "", several ? ": " : "", problem ? problem : ew_err_text(err));
-    *target = (ew__import_target){.import = import, .text = copy};
+    *target = (ew__import_target){.import = import, .text = copy, .tls = parsed.tls};
     ew__buf_init(&target->list, import->arena.env, LIST_MAX);
     ew__far *far = &target->there.far;
     atomic_init(&far->refs, 1);
@@ -494,6 +521,8 @@ static ew_err read_options(ew__import *import, const ew_import_options *options)
         err = ew__arena_str(&import->arena, ew_str_from(options->prefix), &import->prefix);
     if (options->prefix && !prefix_ok(import->prefix))
         return fail(import->source.app, EW_EINVAL, "'%.100s' cannot stand before a name", options->prefix);
+    if (err == EW_OK)
+        err = ew__tls_copy(&import->arena, &options->tls, &import->client.tls);
     if (err == EW_OK && options->command)
         err = copy_list(import, options->command, &import->client.command);
     if (err == EW_OK && options->blobs && !(import->client.blobs = copy_text(import, ew_str_from(options->blobs))))
@@ -557,14 +586,16 @@ ew__far *ew__source_runner(ew__source *source) {
  * start) a client does.
  */
 static bool is_listener(const char *targets, const ew_import_options *options) {
-    bool plain =
-        !options || (!options->prefix && !options->names && !options->command && !options->describe && !options->token);
-    return plain && strncmp(targets, "reflection://", 13) == 0 && !strpbrk(targets, "#,");
+    bool plain = !options || (!options->prefix && !options->names && !options->command && !options->describe &&
+                              !options->token && !ew__tls_is_set(&options->tls));
+    bool listened = strncmp(targets, "reflection://", 13) == 0 || strncmp(targets, "reflections://", 14) == 0;
+    return plain && listened && !strpbrk(targets, "#,");
 }
 
 static ew_err listen_for_runtimes(ew_app *app, const char *target) {
     char listener[160];
-    (void)snprintf(listener, sizeof listener, "reflection=%.140s", target + strlen("reflection://"));
+    size_t n = strcspn(target, ":");
+    (void)snprintf(listener, sizeof listener, "%.*s=%.140s", (int)n, target, target + n + strlen("://"));
     ew_err err = ew_app_listen(app, listener);
     if (err == EW_OK)
         app->listeners[app->n_listeners - 1].for_peers = true;

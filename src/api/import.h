@@ -35,6 +35,7 @@ typedef struct ew__import_target {
     ew__elsewhere there; /* where only the client can reach it; else only `far` of it is used */
     ew__import *import;
     const char *text;
+    bool tls;        /* it speaks that */
     bool stopped;    /* under the lock of the sources, as what follows */
     unsigned n_open; /* of loops */
     ew__import_loop *loops;

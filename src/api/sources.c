@@ -121,6 +121,17 @@ void ew__app_sources_silence(ew_app *app) {
     pthread_mutex_unlock(&app->sources.lock);
 }
 
+ew_err ew__app_sources_renew_tls(ew_app *app) {
+    ew_err first = EW_OK;
+    pthread_mutex_lock(&app->sources.lock);
+    for (ew__source *source = app->sources.first; source; source = source->next) {
+        ew_err err = source->started && source->ops->renew_tls ? source->ops->renew_tls(source) : EW_OK;
+        first = first == EW_OK ? err : first;
+    }
+    pthread_mutex_unlock(&app->sources.lock);
+    return first;
+}
+
 void ew__app_sources_say(ew_app *app, ew__buf *out) {
     pthread_mutex_lock(&app->sources.lock);
     for (const ew__source *source = app->sources.first; source; source = source->next)

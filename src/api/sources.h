@@ -29,6 +29,7 @@ typedef struct ew__source_ops {
     void (*stop)(ew__source *source);
     void (*free)(ew__source *source);
     void (*say)(const ew__source *source, ew__buf *out); /* a JSON line of what it is; may be NULL */
+    ew_err (*renew_tls)(ew__source *source);             /* under the lock: certificates are read again; may be NULL */
 } ew__source_ops;
 
 /* Its owner keeps it in front of its own memory. */
@@ -83,6 +84,8 @@ ew_err ew__app_sources_start(ew_app *app); /* before the loops run. In any case 
 void ew__app_sources_silence(ew_app *app);
 /* Appends a JSON line for each target, {"event":"importing","wire","target","actions"}. */
 void ew__app_sources_say(ew_app *app, ew__buf *out);
+/* Certificates are read again. EW_OK, or the first error; the log has been told. Any thread. */
+ew_err ew__app_sources_renew_tls(ew_app *app);
 void ew__app_sources_stop(ew_app *app); /* the loops have ended, with all their parts */
 
 /* ---- for sources ---- */

@@ -15,7 +15,8 @@ static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
 
 #define FORMS                                                                                                          \
     "a target looks like http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, jsonrpc+stdio:, "                   \
-    "stepflow+http://HOST:PORT, stepflow+stdio:, reflection://HOST:PORT or rrq://HOST:PORT"
+    "stepflow+http://HOST:PORT, stepflow+stdio:, reflection://HOST:PORT or rrq://HOST:PORT; with TLS https://, "       \
+    "jsonrpcs://, stepflow+https://, reflections:// or rrqs://"
 #define STEPFLOW_HERE "127.0.0.1:0" /* "stepflow+http:" alone */
 
 /* How the schemes of this build are reached. */
@@ -23,20 +24,25 @@ static const struct {
     const char *scheme; /* with what ends it */
     const char *wire;
     uint8_t kind, command;
+    bool tls, http;
 } schemes[] = {
-    {"http://", "http", EW__WHERE_TCP, EW__COMMAND_NO},
-    {"jsonrpc://", "jsonrpc", EW__WHERE_TCP, EW__COMMAND_NO},
-    {"jsonrpc+unix:", "jsonrpc", EW__WHERE_UNIX, EW__COMMAND_NO},
-    {"jsonrpc+stdio:", "jsonrpc", EW__WHERE_CHILD, EW__COMMAND_MUST},
-    {"reflection://", "reflection", EW__WHERE_LISTEN, EW__COMMAND_MAY},
-    {"rrq://", "rrq", EW__WHERE_TCP, EW__COMMAND_MAY},
-    {"stepflow+http://", "stepflow+http", EW__WHERE_TCP, EW__COMMAND_ANNOUNCES},
-    {"stepflow+http:", "stepflow+http", EW__WHERE_TCP, EW__COMMAND_ANNOUNCES},
-    {"stepflow+stdio:", "stepflow", EW__WHERE_CHILD, EW__COMMAND_MUST},
+    {"http://", "http", EW__WHERE_TCP, EW__COMMAND_NO, false, true},
+    {"https://", "http", EW__WHERE_TCP, EW__COMMAND_NO, true, true},
+    {"jsonrpc://", "jsonrpc", EW__WHERE_TCP, EW__COMMAND_NO, false, false},
+    {"jsonrpcs://", "jsonrpc", EW__WHERE_TCP, EW__COMMAND_NO, true, false},
+    {"jsonrpc+unix:", "jsonrpc", EW__WHERE_UNIX, EW__COMMAND_NO, false, false},
+    {"jsonrpc+stdio:", "jsonrpc", EW__WHERE_CHILD, EW__COMMAND_MUST, false, false},
+    {"reflection://", "reflection", EW__WHERE_LISTEN, EW__COMMAND_MAY, false, true},
+    {"reflections://", "reflection", EW__WHERE_LISTEN, EW__COMMAND_MAY, true, true},
+    {"rrq://", "rrq", EW__WHERE_TCP, EW__COMMAND_MAY, false, false},
+    {"rrqs://", "rrq", EW__WHERE_TCP, EW__COMMAND_NO, true, false},
+    {"stepflow+http://", "stepflow+http", EW__WHERE_TCP, EW__COMMAND_ANNOUNCES, false, true},
+    {"stepflow+http:", "stepflow+http", EW__WHERE_TCP, EW__COMMAND_ANNOUNCES, false, true},
+    {"stepflow+https://", "stepflow+http", EW__WHERE_TCP, EW__COMMAND_NO, true, true},
+    {"stepflow+stdio:", "stepflow", EW__WHERE_CHILD, EW__COMMAND_MUST, false, false},
 };
 
 static ew_err read_scheme(const char *text, const char **rest, ew__target *target, const char **ret_problem) {
-    static const char *const later[] = {"https:", "stepflow+https:"};
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         size_t n = strlen(schemes[i].scheme);
         if (strncmp(text, schemes[i].scheme, n) != 0)
@@ -44,13 +50,11 @@ static ew_err read_scheme(const char *text, const char **rest, ew__target *targe
         target->wire = ew__wire_by_name(ew_str_from(schemes[i].wire));
         target->kind = schemes[i].kind;
         target->command = schemes[i].command;
+        target->tls = schemes[i].tls;
+        target->http = schemes[i].http;
         *rest = text + n;
         return target->wire ? EW_OK : fail(EW_EUNSUPPORTED, "this build has no such wire", ret_problem);
     }
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (strncmp(text, later[i], strlen(later[i])) == 0)
-            return fail(EW_EUNSUPPORTED, "this build has no TLS: http:// and stepflow+http:// can be called",
-                        ret_problem);
     return fail(EW_EINVAL, FORMS, ret_problem);
 }
 
@@ -80,12 +84,12 @@ static bool path_ok(ew_str path) {
 
 /* A base has no slash at its end; the URL of a Stepflow server is what it is, "/" at least. */
 static ew_err read_path(ew_str path, ew__target *ret, const char **ret_problem) {
-    bool http = strcmp(ret->wire->name, "http") == 0, verbatim = ret->command == EW__COMMAND_ANNOUNCES;
+    bool base = strcmp(ret->wire->name, "http") == 0, verbatim = ret->http && !base;
     while (!verbatim && path.len > 0 && path.ptr[path.len - 1] == '/')
         path.len--;
     if (verbatim && path.len == 0)
         path = EW_STR("/");
-    if (path.len >= sizeof ret->path || !path_ok(path) || (path.len && !http && !verbatim))
+    if (path.len >= sizeof ret->path || !path_ok(path) || (path.len && !ret->http))
         return fail(EW_EINVAL, "the target has no valid path", ret_problem);
     memcpy(ret->path, path.ptr, path.len);
     return EW_OK;
@@ -95,7 +99,6 @@ static ew_err read_path(ew_str path, ew__target *ret, const char **ret_problem) 
 static ew_err read_address(const char *rest, ew__target *ret, const char **ret_problem) {
     const char *slash = strchr(rest, '/');
     ew_str authority = ew__str(rest, slash ? (size_t)(slash - rest) : strlen(rest));
-    bool url = strcmp(ret->wire->name, "http") == 0 || ret->command == EW__COMMAND_ANNOUNCES;
     bool may_be_zero = ret->command == EW__COMMAND_MAY || ret->command == EW__COMMAND_ANNOUNCES;
     ew__authority parts;
     ew__authority_verdict verdict = ew__authority_parse(authority, &parts);
@@ -104,9 +107,9 @@ static ew_err read_address(const char *rest, ew__target *ret, const char **ret_p
         return fail(EW_EINVAL, "the target has no valid host", ret_problem);
     if (verdict == EW__AUTHORITY_NO_PORT || (parts.has_port && parts.port == 0 && !may_be_zero))
         return fail(EW_EINVAL, "the target has no valid port", ret_problem);
-    if (!parts.has_port && !url)
+    if (!parts.has_port && !ret->http)
         return fail(EW_EINVAL, "the target has no port: HOST:PORT", ret_problem);
-    ret->port = parts.has_port ? parts.port : 80;
+    ret->port = parts.has_port ? parts.port : ret->tls ? 443 : 80;
     memcpy(ret->host, parts.host.ptr, parts.host.len);
     memcpy(ret->authority, authority.ptr, authority.len);
     return read_path(ew_str_from(slash ? slash : ""), ret, ret_problem);

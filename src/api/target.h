@@ -25,6 +25,8 @@ typedef struct ew__target {
     uint8_t kind;        /* ew__where_kind: how it is reached */
     uint8_t command;     /* ew__target_command */
     uint8_t framing;     /* jsonrpc: ew__framing */
+    bool tls;            /* inside TLS */
+    bool http;           /* HTTP carries it */
     char host[256];      /* for the resolver: no brackets */
     char authority[280]; /* HOST:PORT as it goes into a Host field; what messages call it */
     char path[512];      /* http: "" or "/base", no slash at its end; stepflow+http: as it stands; of a Unix socket */

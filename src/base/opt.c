@@ -281,3 +281,19 @@ void ew__standard_descriptors(void) {
         }
     }
 }
+
+/* ---- TLS ---- */
+
+bool ew__tls_option(ew_tls_options *options, int id, const char *value) {
+    const char **file = id == EW__OPT_TLS_CERT        ? &options->certificate
+                        : id == EW__OPT_TLS_KEY       ? &options->key
+                        : id == EW__OPT_TLS_CA        ? &options->ca
+                        : id == EW__OPT_TLS_CLIENT_CA ? &options->client_ca
+                                                      : NULL;
+    if (file) {
+        *file = value;
+    } else if (id == EW__OPT_TLS_INSECURE) {
+        options->insecure = true;
+    }
+    return file || id == EW__OPT_TLS_INSECURE;
+}

@@ -6,7 +6,7 @@
 #ifndef EW_BASE_OPT_H
 #define EW_BASE_OPT_H
 
-#include <everywire/base.h>
+#include <everywire/tls.h>
 #include <stdio.h>
 
 /* One option. A table of them ends with an entry whose name is NULL. */
@@ -85,6 +85,27 @@ void ew__near_init(ew__near *near, ew_str word);
 void ew__near_try(ew__near *near, ew_str candidate);
 
 /*
+ * The options of TLS, the same for those who serve and those who call; their ids are beyond all others. To be put into
+ * the initialiser of a table.
+ */
+enum { EW__OPT_TLS_CERT = 1000, EW__OPT_TLS_KEY, EW__OPT_TLS_CA, EW__OPT_TLS_CLIENT_CA, EW__OPT_TLS_INSECURE };
+#define EW__TLS_OPTIONS                                                                                                \
+    {"tls-cert", 0, "FILE",                                                                                            \
+     "our certificate, PEM with its chain: shown by listeners that speak TLS, and to\n"                                \
+     "servers that ask for one",                                                                                       \
+     EW__OPT_TLS_CERT},                                                                                                \
+        {"tls-key", 0, "FILE", "its private key, PEM", EW__OPT_TLS_KEY},                                               \
+        {"tls-ca", 0, "FILE", "trust the issuers in this PEM file when dialling; without it: the system's",            \
+         EW__OPT_TLS_CA},                                                                                              \
+        {"tls-client-ca", 0, "FILE", "who dials us must show a certificate of one of these issuers, PEM",              \
+         EW__OPT_TLS_CLIENT_CA},                                                                                       \
+    {                                                                                                                  \
+        "tls-insecure", 0, NULL, "when dialling, take any certificate: for experiments only", EW__OPT_TLS_INSECURE     \
+    }
+/* Whether it was one of these; then it is taken. */
+bool ew__tls_option(ew_tls_options *options, int id, const char *value);
+
+/*
  * The options that every serving program takes: ew_app_main reads them; the command line's serve verb, which adds its
  * own, shows and skips them.
  */
@@ -129,12 +150,13 @@ enum {
 #define EW__SERVE_OPTIONS                                                                                              \
     {"listen", 0, "[WIRE=]ADDR",                                                                                       \
      "listen there; WIRE is any (default), http, jsonrpc, reflection, rrq or\n"                                        \
-     "stepflow; ADDR is HOST:PORT (port 0 picks a free one), unix:PATH or stdio;\n"                                    \
-     "may be repeated; without this and the next five: 127.0.0.1:3400",                                                \
+     "stepflow; with TLS: tls (any), https, jsonrpcs, wss, rrqs or stepflows; ADDR is\n"                               \
+     "HOST:PORT (port 0 picks a free one), unix:PATH or stdio; may be repeated;\n"                                     \
+     "without this and the next five: 127.0.0.1:3400",                                                                 \
      EW__SERVE_LISTEN},                                                                                                \
         {"connect", 0, "URL",                                                                                          \
-         "dial a manager such as the Genkit CLI, ws://HOST:PORT[/PATH], and offer it\n"                                \
-         "the actions; for ever; may be repeated",                                                                     \
+         "dial a manager such as the Genkit CLI, ws://HOST:PORT[/PATH] (wss:// with TLS),\n"                           \
+         "and offer it the actions; for ever; may be repeated",                                                        \
          EW__SERVE_CONNECT},                                                                                           \
         {"config", 0, "FILE",                                                                                          \
          "read this YAML file, which everywire check explains; the command line wins\n"                                \
@@ -176,6 +198,7 @@ enum {
         {"threads", 0, "N", "event loops; without it: one per core, or one if no port is open", EW__SERVE_THREADS},    \
         {"drain", 0, "DUR", "how long running calls may go on after the first signal; 10s, for an RRQ\nrunner 100ms",  \
          EW__SERVE_DRAIN},                                                                                             \
+        EW__TLS_OPTIONS,                                                                                               \
         {"allow-host", 0, "NAME", "a further name that HTTP requests may ask for; may be repeated",                    \
          EW__SERVE_ALLOW_HOST},                                                                                        \
         {"allow-remote", 0, NULL,                                                                                      \

@@ -47,6 +47,9 @@ static int take_word(ew__calling *c, const char *word) {
 
 int ew__calling_take(ew__calling *c, ew__opts *opts, int id) {
     int bad = 0;
+    if (ew__tls_option(&c->tls, id, opts->value)) {
+        return -1;
+    }
     switch (id) {
     case EW__CALLING_TRACEPARENT:
         bad = read_traceparent(c, opts->value);
@@ -93,8 +96,11 @@ int ew__calling_complete(ew__calling *c) {
 }
 
 ew_client_options ew__calling_with(ew__calling *c) {
-    ew_client_options with = {
-        .command = (const char *const *)c->command, .telemetry = c->telemetry, .blobs = c->blobs, .token = c->token};
+    ew_client_options with = {.command = (const char *const *)c->command,
+                              .telemetry = c->telemetry,
+                              .blobs = c->blobs,
+                              .token = c->token,
+                              .tls = c->tls};
     ew__verbose_with(&c->verbose, &with);
     return with;
 }

@@ -32,7 +32,8 @@ enum {
     "          first, told by --tcp-socket to listen there (port 0 picks a free one for both);\n"                      \
     "          stepflow+http://HOST:PORT[/PATH] is a Stepflow component server, and so is the\n"                       \
     "          program behind -- after stepflow+stdio:, or after stepflow+http:, where it says by\n"                   \
-    "          a line {\"port\":N} on its standard output where it listens\n"
+    "          a line {\"port\":N} on its standard output where it listens; with TLS: https://,\n"                     \
+    "          jsonrpcs://, rrqs://, stepflow+https:// and reflections://\n"
 
 #define EW__TOKEN_HELP                                                                                                 \
     "the token that the peer wants; EVERYWIRE_TOKEN is another way to say it, and\n"                                   \
@@ -179,7 +180,7 @@ enum {
         {"blobs", 0, "STORE",                                                                                          \
          "where blobs are kept that the server puts and gets (stepflow): memory (default)\nor sqlite:PATH",            \
          EW__CALLING_BLOBS},                                                                                           \
-        EW__VERBOSE_OPTION(EW__CALLING_VERBOSE)
+        EW__TLS_OPTIONS, EW__VERBOSE_OPTION(EW__CALLING_VERBOSE)
 
 /* One call as the user wants it. Start with the verb and zeros; free with ew__calling_done. */
 typedef struct ew__calling {
@@ -191,6 +192,7 @@ typedef struct ew__calling {
     const char *blobs;
     uint64_t timeout_ms;
     const char *traceparent;
+    ew_tls_options tls;
     ew__text input, context, labels;
     ew__verbose verbose;
     const char *token;
@@ -218,6 +220,7 @@ typedef struct ew__listing {
     const char *token;
     uint64_t timeout_ms;
     ew__verbose verbose;
+    ew_tls_options tls;
     bool json;     /* JSON also on a terminal */
     ew__text text; /* the peer's answer */
 } ew__listing;

@@ -121,11 +121,15 @@ int ew__cli_client(const char *verb, const char *target, ew_client_options *opti
         options->token = getenv("EVERYWIRE_TOKEN");
     }
     ew_err err = ew_client_new(target, options, ret_client, &problem);
+    if (err == EW_OK && options->tls.insecure) {
+        (void)fprintf(stderr, "everywire %s: WARNING: --tls-insecure: whoever answers at %.200s is not verified\n",
+                      verb, target);
+    }
     if (err == EW_OK) {
         return 0;
     }
     const char *why = problem ? problem : ew_err_text(err);
-    if (err == EW_EINVAL || err == EW_EUNSUPPORTED || (err == EW_EACCESS && problem)) {
+    if (err == EW_EINVAL || err == EW_EUNSUPPORTED || ((err == EW_EACCESS || err == EW_ENOTFOUND) && problem)) {
         return ew__cli_usagef(verb, "target %.200s: %s", target, why);
     }
     ew_status status = err == EW_EADDRINUSE ? EW_STATUS_UNAVAILABLE : EW_STATUS_INTERNAL;

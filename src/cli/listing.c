@@ -16,6 +16,7 @@ const ew__opt ew__listing_table[] = {
      OPT_TIMEOUT},
     {"token", 0, "TOKEN|@FILE", EW__TOKEN_HELP, OPT_TOKEN},
     {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
+    EW__TLS_OPTIONS,
     EW__VERBOSE_OPTION(OPT_VERBOSE),
     {"help", 'h', NULL, "show this", OPT_HELP},
     {NULL, 0, NULL, NULL, 0},
@@ -41,6 +42,9 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
     listing->timeout_ms = UINT64_MAX; /* not given */
     for (int id = ew__opts_next(&opts); id != EW__OPT_END; id = ew__opts_next(&opts)) {
         int code = -1;
+        if (ew__tls_option(&listing->tls, id, opts.value)) {
+            continue;
+        }
         switch (id) {
         case OPT_TIMEOUT:
             code = ew__cli_read_timeout(listing->verb, opts.value, &listing->timeout_ms);
@@ -108,8 +112,10 @@ static int keep(ew__listing *listing, const ew_end *end) {
 int ew__listing_fetch(ew__listing *listing) {
     ew_client *client = NULL;
     ew_request *request = NULL;
-    ew_client_options with = {
-        .command = (const char *const *)listing->command, .telemetry = listing->telemetry, .token = listing->token};
+    ew_client_options with = {.command = (const char *const *)listing->command,
+                              .telemetry = listing->telemetry,
+                              .token = listing->token,
+                              .tls = listing->tls};
     ew__verbose_with(&listing->verbose, &with);
     int code = ew__cli_client(listing->verb, listing->target, &with, &client);
     if (code != EW__EXIT_OK) {

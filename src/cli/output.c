@@ -163,9 +163,21 @@ static int exit_code(const ew_end *end) {
     }
 }
 
-bool ew__cli_is_awaited(const char *target) { return strncmp(target, "reflection:", 11) == 0; }
+bool ew__cli_is_awaited(const char *target) {
+    return strncmp(target, "reflection:", 11) == 0 || strncmp(target, "reflections:", 12) == 0;
+}
 
 bool ew__cli_is_stepflow(const char *target) { return strncmp(target, "stepflow+", 9) == 0; }
+
+/* https:, rrqs: and so on */
+static bool is_secure(const char *target) {
+    size_t n = strcspn(target, ":");
+    return n > 0 && target[n - 1] == 's';
+}
+
+static bool was_refused(const ew_end *end) {
+    return memmem(end->fault.message.ptr, end->fault.message.len, "refused", 7) != NULL;
+}
 
 int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
     if (end->status == EW_STATUS_OK) {
@@ -179,8 +191,10 @@ int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
     ew__cli_error(&end->fault);
     if (code == EW__EXIT_UNREACHED && ew__cli_is_awaited(target)) {
         ew__cli_hint("a runtime dials us when it is started with GENKIT_ENV=dev GENKIT_REFLECTION_V2_SERVER=ws%s",
-                     target + strlen("reflection"));
-    } else if (code == EW__EXIT_UNREACHED && strncmp(target, "rrq:", 4) == 0) {
+                     target + strlen("reflection")); /* with the s of TLS, if it has one */
+    } else if (code == EW__EXIT_UNREACHED && is_secure(target) && !was_refused(end)) {
+        return code; /* somebody is there: what is wrong with TLS was said */
+    } else if (code == EW__EXIT_UNREACHED && strncmp(target, "rrq", 3) == 0) {
         ew__cli_hint("is the runner running? what stands behind -- is started as one");
     } else if (code == EW__EXIT_UNREACHED && ew__cli_is_stepflow(target)) {
         ew__cli_hint(

@@ -20,8 +20,9 @@
      .type = EW__FIELD_TEXT,                                                                                           \
      IMPORT(target),                                                                                                   \
      .help = "where the peer is: `http://HOST:PORT`, `jsonrpc://HOST:PORT`, `jsonrpc+unix:PATH`, "                     \
-             "`reflection://HOST:PORT`, `rrq://HOST:PORT`, `stepflow+http://HOST:PORT`; and, with quotes because of "  \
-             "the colon at the end, `\"jsonrpc+stdio:\"`, `\"stepflow+http:\"`, `\"stepflow+stdio:\"`"},               \
+             "`reflection://HOST:PORT`, `rrq://HOST:PORT`, `stepflow+http://HOST:PORT`; with TLS `https:`, "           \
+             "`jsonrpcs:`, `reflections:`, `rrqs:`, `stepflow+https:`; and, with quotes because of the colon at the "  \
+             "end, `\"jsonrpc+stdio:\"`, `\"stepflow+http:\"`, `\"stepflow+stdio:\"`"},                                \
     {                                                                                                                  \
         .name = "targets", .type = EW__FIELD_TEXTS, IMPORT(targets),                                                   \
         .help = "instead of `target`: several homes of the same actions, called in turn"                               \
@@ -52,9 +53,14 @@
          .min = 1,                                                                                                     \
          .usual = "5s",                                                                                                \
          .help = "how often the peer is asked for its list"},                                                          \
+        {.name = "blobs",                                                                                              \
+         .type = EW__FIELD_TEXT,                                                                                       \
+         IMPORT(options.blobs),                                                                                        \
+         .usual = "memory",                                                                                            \
+         .help = "where blobs of a Stepflow server are kept: `memory` or `sqlite:PATH`"},                              \
     {                                                                                                                  \
-        .name = "blobs", .type = EW__FIELD_TEXT, IMPORT(options.blobs), .usual = "memory",                             \
-        .help = "where blobs of a Stepflow server are kept: `memory` or `sqlite:PATH`"                                 \
+        .name = "tls", .type = EW__FIELD_GROUP, IMPORT(tls), .group = &ew__config_tls_group,                           \
+        .usual = "the file's `tls`", .help = "certificates for this peer, with the keys of `tls` above"                \
     }
 
 static const ew__field import_fields[] = {
@@ -120,6 +126,7 @@ static void check_import(ew__reading *reading, const ew__node *node, void *item)
     if (node->kind == EW__NODE_MAP && !one_of(reading, node, "target", "targets")) {
         return;
     }
+    import->options.tls = import->tls.options;
     import->joined = import->target;
     if (import->token_file && !import->options.token) {
         import->options.token = ew__join(reading, EW_STR("@"), 0, ew_str_from(import->token_file));
@@ -455,12 +462,12 @@ static const ew__field file_fields[] = {
      .type = EW__FIELD_TEXTS,
      FILE_AT(listen),
      .usual = "127.0.0.1:3400",
-     .help = "where to listen, each `[WIRE=]ADDR`: WIRE is any, http, jsonrpc, reflection, rrq or stepflow, ADDR is "
-             "`HOST:PORT`, `unix:PATH` or `stdio`"},
+     .help = "where to listen, each `[WIRE=]ADDR`: WIRE is any, http, jsonrpc, reflection, rrq or stepflow, with TLS "
+             "tls (any), https, jsonrpcs, wss, rrqs or stepflows; ADDR is `HOST:PORT`, `unix:PATH` or `stdio`"},
     {.name = "connect",
      .type = EW__FIELD_TEXTS,
      FILE_AT(connect),
-     .help = "managers to dial, such as the Genkit CLI: `ws://HOST:PORT[/PATH]`"},
+     .help = "managers to dial, such as the Genkit CLI: `ws://HOST:PORT[/PATH]`, `wss:` with TLS"},
     {.name = "allow_hosts",
      .type = EW__FIELD_TEXTS,
      FILE_AT(allow_hosts),
@@ -512,6 +519,11 @@ static const ew__field file_fields[] = {
      FILE_AT(telemetry),
      .group = &telemetry_group,
      .help = "where spans go"},
+    {.name = "tls",
+     .type = EW__FIELD_GROUP,
+     FILE_AT(tls),
+     .group = &ew__config_tls_group,
+     .help = "certificates, and whom to trust"},
     {.name = "limits",
      .type = EW__FIELD_GROUP,
      FILE_AT(limits),

@@ -9,6 +9,11 @@
 #include <everywire/gateway.h>
 #include <everywire/jobs.h>
 
+typedef struct ew__config_tls {
+    const ew__node *node;
+    ew_tls_options options;
+} ew__config_tls;
+
 /* An import; also the remote side of an action. */
 typedef struct ew__config_import {
     const ew__node *node;
@@ -17,6 +22,7 @@ typedef struct ew__config_import {
     const char *token_file; /* instead of options.token */
     const char *joined;     /* what ew_app_import takes: all of them; NULL: there was a problem */
     const char *action;     /* of an action: what it is called there */
+    ew__config_tls tls;     /* becomes part of the options */
     ew_import_options options;
 } ew__config_import;
 
@@ -124,6 +130,7 @@ typedef struct ew__config {
     const char *runtime_id;
     ew__config_log log;
     ew__config_telemetry telemetry;
+    ew__config_tls tls;
     ew__config_limits limits;
     ew__items imports; /* ew__config_import */
     ew__items actions; /* ew__config_action */
@@ -138,6 +145,7 @@ typedef struct ew__config {
 
 extern const ew__group ew__config_group;
 extern const ew__group ew__config_jobs_group; /* config_jobs.c */
+extern const ew__group ew__config_tls_group;  /* config_tls.c */
 
 /*
  * Reads the text of a file whose relative paths count from `folder`. *ret_config is the caller's, with its problems, in

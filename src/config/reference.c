@@ -10,7 +10,8 @@
 static const char intro[] =
     "# The configuration file\n"
     "\n"
-    "<!-- Made by `everywire check --reference`: change the tables of src/config (config.c, config_jobs.c), not this "
+    "<!-- Made by `everywire check --reference`: change the tables of src/config (config.c, config_jobs.c, "
+    "config_tls.c), not this "
     "page. "
     "-->\n"
     "\n"
@@ -31,7 +32,8 @@ static const char intro[] =
     "  `$${` is `${` itself. A variable that is not set and has no default is a problem. Keys have no variables.\n"
     "  In `[ ]` and `{ }` such a text needs quotes, because of its braces.\n"
     "- Durations are `500ms`, `2s`, `1m`, `1h`, a bare number is seconds; sizes are bytes, or `64K`, `1M`, `1G`.\n"
-    "- Relative paths (`folder`, `cwd`, a plug-in's `path`, a program with a slash in its name, `sqlite:PATH` of "
+    "- Relative paths (`folder`, `cwd`, a plug-in's `path`, the files of `tls`, a program with a slash in its name, "
+    "`sqlite:PATH` of "
     "`jobs`) count from\n"
     "  the file's folder.\n"
     "- Values that become JSON (schemas, metadata, a plug-in's `config`) follow YAML 1.2: `true`, `false`, `null` and\n"
@@ -91,7 +93,8 @@ static void print_group(FILE *out, const ew__group *group) {
         (void)fprintf(out, "%s | %s |\n", field->required ? "it must be there" : "", field->help);
     }
     for (const ew__field *field = group->fields; field->name; field++) {
-        if (field->group) { /* tables do not hold themselves, so this ends */
+        bool told = field->group == &ew__config_tls_group && group != &ew__config_group; /* once is enough */
+        if (field->group && !told) { /* tables do not hold themselves, so this ends */
             print_group(out, field->group);
         }
     }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/link.h"
+#include "io/tls.h"
 
 static ew__link *link_of_stream(ew__stream *stream) { return ew__container_of(stream, ew__link, stream); }
 
@@ -305,6 +306,7 @@ static void on_become(ew__timer *timer, uint64_t now) {
         return;
     }
     detach(link, EW_OK);
+    link->heard = false;
     link->conn.upgraded = true;
     if (!becoming->eof)
         ew__stream_read(&link->stream, true); /* what the former peer or a full rest has stopped */
@@ -351,15 +353,37 @@ static uint8_t *on_reserve(ew__stream *stream, size_t *ret_size) {
     return asks ? link->peer->wire->reserve(link->peer, ret_size) : NULL;
 }
 
-static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
-    ew__link *link = link_of_stream(stream);
-    count_bytes(link); /* before anybody is told what they say */
-    if (EW__LIKELY(link->peer != NULL))
+/* A client that wants TLS where none is spoken gets what its bytes mean on the wire; its owner will look at our log. */
+static void tell_tls(ew__link *link, const uint8_t *bytes, size_t n) {
+    bool hello = n > 2 && bytes[0] == 0x16 && bytes[1] == 0x03 && bytes[2] <= 0x04;
+    if (hello && !link->conn.site->secure && link->owner->greets_strangers)
+        ew__tls_tell(&link->stream, "TLS came to a plain port: the client should use http://, or the listener tls=");
+}
+
+/* As long as it is not clear who speaks. */
+static void first_data(ew__link *link, const uint8_t *bytes, size_t n) {
+    if (link->stream.bytes_in == n)
+        tell_tls(link, bytes, n);
+    if (link->peer)
         deliver(link, bytes, n);
     else if (link->choosing)
         hear(link, bytes, n);
     else
         sniff(link, bytes, n);
+    link->heard = link->peer != NULL;
+}
+
+static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
+    ew__link *link = link_of_stream(stream);
+    count_bytes(link); /* before anybody is told what they say */
+    if (EW__LIKELY(link->heard))
+        deliver(link, bytes, n);
+    else
+        first_data(link, bytes, n);
+}
+
+static void on_secured(ew__stream *stream) {
+    link_of_stream(stream)->conn.client_cert = ew__stream_client_cert(stream);
 }
 
 void ew__link_eof(ew__link *link) {
@@ -405,8 +429,12 @@ static void on_closed(ew__stream *stream, ew_err why) {
     free_link(link);
 }
 
-static const ew__stream_events stream_events = {
-    .reserve = on_reserve, .data = on_data, .eof = on_eof, .drained = on_drained, .closed = on_closed};
+static const ew__stream_events stream_events = {.reserve = on_reserve,
+                                                .data = on_data,
+                                                .eof = on_eof,
+                                                .drained = on_drained,
+                                                .secured = on_secured,
+                                                .closed = on_closed};
 
 /* ---- life ---- */
 
@@ -468,7 +496,7 @@ void ew__link_start_choosing(ew__link *link, ew__loop *loop, ew__choose_wire cho
 }
 
 void ew__link_finish(ew__link *link) {
-    if (link->conn.out.bytes > 0)
+    if (link->conn.out.bytes > 0 || link->stream.raw->bytes > 0)
         ew__stream_finish(&link->stream);
     else
         ew__stream_close(&link->stream, EW_OK);

@@ -33,6 +33,7 @@ void ew__scratches_done(ew__scratches *scratches, const ew_env *env);
 typedef struct ew__link ew__link;
 
 typedef struct ew__link_owner {
+    bool greets_strangers;             /* its links were accepted: those who dial us may be anybody */
     void (*eof)(ew__link *link);       /* the other side says no more; may be NULL */
     bool (*holds_eof)(ew__link *link); /* true: the wire is told later, by ew__link_eof; may be NULL */
     void (*lost)(ew__link *link);      /* an error has ended it; the wire is told after this; may be NULL */
@@ -71,6 +72,7 @@ struct ew__link {
     uint64_t idle_since;         /* pool.c */
     bool lost;                   /* pool.c: the other side has ended it with a call on it */
     struct ew__runtime *runtime; /* runtimes.c: who is at the other end, once it has said so */
+    bool heard;                  /* there is a peer, and it has had its first bytes */
     uint8_t n_sniffed;
     uint8_t sniffed[EW__SNIFF_BYTES];
 };

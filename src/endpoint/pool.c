@@ -191,7 +191,7 @@ static void forget_dial(struct ew__pool_dial *entry) {
 }
 
 static void fail_unreached(ew__pool *pool, const char *detail) {
-    char text[200];
+    char text[700];
     if (pool->where.kind == EW__WHERE_CHILD)
         (void)snprintf(text, sizeof text, "%s", detail);
     else

@@ -7,6 +7,7 @@
 #include "endpoint/companion.h"
 #include "endpoint/pool_kind.h"
 #include "endpoint/runtimes.h"
+#include "io/tls.h"
 #include <stdio.h>
 
 #define QUIET_MS 2000     /* an action that is not there: so long nothing must have changed */
@@ -49,7 +50,8 @@ static void fail_without_runtime(listening *self, struct ew__pool_wait *wait) {
                        self->had_runtime || !self->companion.ran ? "" : " before it connected");
         fail_unreached(ew__pool_dequeue(wait), text);
     } else if (home->now >= until) {
-        (void)snprintf(text, sizeof text, "no runtime has connected to ws://%s within %g s", self->address->text,
+        (void)snprintf(text, sizeof text, "no runtime has connected to %s://%s within %g s",
+                       self->pool->where.tls ? "wss" : "ws", self->address->text,
                        (double)home->limits->runtime_wait_ms / 1000);
         fail_unreached(ew__pool_dequeue(wait), text);
     } else {
@@ -275,7 +277,8 @@ static void on_link_closed(ew__link *link, ew_err why) {
     ew__pool_check_closed(pool);
 }
 
-static const ew__link_owner owner = {.greet = on_link_greet, .ready = on_link_ready, .closed = on_link_closed};
+static const ew__link_owner owner = {
+    .greets_strangers = true, .greet = on_link_greet, .ready = on_link_ready, .closed = on_link_closed};
 
 static void on_connection(ew__listener *listener) {
     listening *self = ew__container_of(listener, listening, listener);
@@ -293,6 +296,8 @@ static void on_connection(ew__listener *listener) {
     ew__count(&pool->traffic.accepted, 1);
     ew__home_read_clock(&pool->loop->home);
     ew_err err = ew__accept(listener, &link->stream);
+    if (err == EW_OK && pool->where.tls)
+        err = ew__stream_secure_accepted(&link->stream, pool->loop, pool->where.tls, true);
     ew__link_start(link, pool->loop, self->door ? self->door : pool->wire, self->door ? EW__SERVE : EW__CALL);
     if (err != EW_OK)
         ew__link_close(link, err);

@@ -69,8 +69,11 @@ static void on_link_ready(ew__link *link) {
         ew__runtimes_ready(link->runtime->all, link);
 }
 
-static const ew__link_owner owner = {
-    .eof = on_link_eof, .ready = on_link_ready, .greet = on_link_greet, .closed = on_link_closed};
+static const ew__link_owner owner = {.greets_strangers = true,
+                                     .eof = on_link_eof,
+                                     .ready = on_link_ready,
+                                     .greet = on_link_greet,
+                                     .closed = on_link_closed};
 
 static void on_door_closed(ew__listener *listener) {
     ew__door *door = ew__container_of(listener, ew__door, listener);
@@ -131,6 +134,8 @@ static void on_connection(ew__listener *listener) {
         err = recognise(server, link);
     if (err == EW_ELIMIT)
         ew__count(&server->traffic.refused, 1);
+    if (err == EW_OK && door->tls)
+        err = ew__stream_secure_accepted(&link->stream, server->loop, door->tls, door->speaks_http);
     ew__link_start(link, server->loop, door->wire, EW__SERVE);
     if (err != EW_OK)
         ew__link_close(link, err);
@@ -145,7 +150,8 @@ static ew__door *add_door(ew__server *server, const ew__wire *wire, const ew__si
     return door;
 }
 
-ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wire *wire, const ew__site *site) {
+ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wire *wire, const ew__site *site,
+                         ew__tls_context *tls) {
     if (server->n_doors == server->max_doors)
         return EW_ELIMIT;
     ew__door *door = &server->doors[server->n_doors];
@@ -154,6 +160,9 @@ ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wir
         return err;
     add_door(server, wire, site);
     door->site.port = address->port;
+    door->site.secure = tls != NULL;
+    door->tls = tls;
+    door->speaks_http = !wire || wire == ew__wire_by_name(EW_STR("http"));
     door->open = true;
     return EW_OK;
 }

@@ -6,6 +6,7 @@
 #define EW_ENDPOINT_SERVER_H
 
 #include "endpoint/runtimes.h"
+#include "io/tls.h"
 
 typedef struct ew__server ew__server;
 
@@ -14,8 +15,10 @@ typedef struct ew__door {
     ew__listener listener;
     ew__server *server;
     const ew__wire *wire; /* NULL: any */
+    ew__tls_context *tls; /* NULL: plain */
     ew__site site;
-    bool open; /* it listens */
+    bool speaks_http; /* or anything, HTTP included */
+    bool open;        /* it listens */
 } ew__door;
 
 struct ew__server {
@@ -44,10 +47,11 @@ struct ew__server {
 ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors,
                        atomic_uint *connections);
 /*
- * Binds and listens. site is copied (its port is filled in), address gets its port. wire NULL: any. Errors as
- * ew__listen.
+ * Binds and listens. site is copied (its port is filled in), address gets its port. wire NULL: any. tls (borrowed) is
+ * what connections begin with; NULL: they are plain. Errors as ew__listen.
  */
-ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wire *wire, const ew__site *site);
+ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wire *wire, const ew__site *site,
+                         ew__tls_context *tls);
 /*
  * Serves whoever started this program, on standard input and output. wire NULL: the one that `choose` finds. Errors as
  * ew__stream_open_stdio.

@@ -1,10 +1,12 @@
 /*
- * io/dial.c: reaching a peer: resolve its name and try each address in turn; connect to a Unix socket; start a child.
+ * io/dial.c: reaching a peer: resolve its name and try each address in turn, and shake hands if TLS is spoken; connect
+ * to a Unix socket; start a child.
  * There is one time limit for all of it.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "io/address.h"
 #include "io/child.h"
+#include "io/tls.h"
 #include <netdb.h>
 #include <stdio.h>
 #include <sys/un.h>
@@ -20,14 +22,19 @@ struct ew__dial {
     uv_getaddrinfo_t lookup;
     uv_connect_t connect;
     ew__timer timer;
-    ew_err verdict; /* why it is being given up, EW_OK while it is not */
-    int last_error; /* libuv's, of the last attempt */
+    ew_err verdict;    /* why it is being given up, EW_OK while it is not */
+    int last_error;    /* libuv's, of the last attempt */
+    const char *fault; /* of TLS, while it is told */
     bool resolving;
-    bool failed; /* before anything could begin: the timer tells it */
+    bool securing; /* connected, shaking hands */
+    bool failed;   /* before anything could begin: the timer tells it */
 };
 
 static void write_detail(const ew__dial *dial, ew_err err, char *out, size_t size) {
-    const char *why = err == EW_ETIMEOUT ? "timed out" : dial->last_error ? uv_strerror(dial->last_error) : "cancelled";
+    const char *why = dial->fault          ? dial->fault
+                      : err == EW_ETIMEOUT ? "timed out"
+                      : dial->last_error   ? uv_strerror(dial->last_error)
+                                           : "cancelled";
     if (dial->where.kind == EW__WHERE_CHILD && err == EW_ECONNECT)
         (void)snprintf(out, size, "cannot start %.100s: %s", dial->where.argv[0], why);
     else
@@ -38,7 +45,7 @@ static void finish(ew__dial *dial, ew_err err) {
     ew__loop *loop = dial->loop;
     ew__stream *stream = dial->stream;
     ew__dial_done done = dial->done;
-    char detail[200];
+    char detail[EW__TLS_PROBLEM];
     write_detail(dial, err, detail, sizeof detail);
     ew__timer_stop(&loop->home.timers, &dial->timer);
     uv_freeaddrinfo(dial->found);
@@ -72,6 +79,22 @@ static bool met_itself(const ew__dial *dial) {
     return dial->stream->kind == EW__STREAM_TCP && uv_fileno(&dial->stream->handle.any, &fd) == 0 && ew__is_itself(fd);
 }
 
+/* The socket is closed by now if that went wrong; another address of the same name would hardly do better. */
+static void on_secured(void *ud, ew_err err, const char *detail) {
+    ew__dial *dial = ud;
+    dial->fault = dial->verdict == EW_OK ? detail : dial->verdict == EW_ETIMEOUT ? "the TLS handshake timed out" : NULL;
+    finish(dial, err == EW_OK ? EW_OK : dial->verdict != EW_OK ? dial->verdict : EW_ECONNECT);
+}
+
+static void secure(ew__dial *dial) {
+    if (ew__stream_secure_dialled(dial->stream, dial->loop, &dial->where, on_secured, dial) == EW_OK)
+        return;
+    dial->securing = false;
+    dial->last_error = UV_ENOMEM;
+    dial->verdict = EW_ECONNECT;
+    close_attempt(dial);
+}
+
 static void on_connect(uv_connect_t *request, int status) {
     ew__dial *dial = request->data;
     if (status == 0 && met_itself(dial))
@@ -79,7 +102,11 @@ static void on_connect(uv_connect_t *request, int status) {
     if (status == UV_ECANCELED)
         return; /* the handle is being closed: on_attempt_closed goes on */
     if (status == 0 && dial->verdict == EW_OK) {
-        finish(dial, EW_OK);
+        dial->securing = dial->where.tls != NULL;
+        if (dial->securing)
+            secure(dial);
+        else
+            finish(dial, EW_OK);
         return;
     }
     dial->last_error = status;
@@ -137,6 +164,8 @@ static void give_up(ew__dial *dial, ew_err verdict) {
         (void)uv_cancel((uv_req_t *)&dial->lookup); /* on_resolved follows, cancelled or not */
     else if (dial->child)
         ew__child_abandon(dial->child);
+    else if (dial->securing)
+        ew__stream_close(dial->stream, verdict);
     else if (!dial->failed)
         close_attempt(dial);
 }

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "io/loop.h"
-#include "io/stream.h"
+#include "io/tls.h"
 
 /*
  * A producer that has room again goes on by a timer: a thousand busy streams must not keep a new request waiting until
@@ -250,6 +250,7 @@ void ew__loop_done(ew__loop *loop) {
         (void)uv_loop_close(&loop->own);
     ew__home_done(&loop->home);
     pthread_mutex_destroy(&loop->lock);
+    ew__tls_loop_done(loop);
     ew__free(env, loop->read_buffer, EW__READ_BUFFER);
 }
 

@@ -48,9 +48,13 @@ struct ew__loop {
     bool own_posts;    /* the loop's thread itself has posted; its own */
     ew__stream *dirty; /* streams with something to send */
     char *read_buffer; /* one for all streams: what is read is taken or copied at once */
-    uint32_t turn;     /* counted from 1 */
-    uint32_t n_read;   /* reads of this turn */
-    bool busy;         /* the last turn read from many streams */
+    uint8_t *opened;   /* the same for what TLS has opened, and for what it is about to seal; NULL until it is used */
+    uint8_t *gathered;
+    uint64_t tls_told_at; /* since then the log was told of so many failed handshakes, or would have been */
+    unsigned tls_told;
+    uint32_t turn;   /* counted from 1 */
+    uint32_t n_read; /* reads of this turn */
+    bool busy;       /* the last turn read from many streams */
     ew__look look;
     unsigned n_handles;   /* of ours, still to be closed */
     ew__tapping *tapping; /* who looks at what its streams carry; NULL: nobody */

@@ -8,6 +8,7 @@
  */
 #include "io/fd.h"
 #include "io/stream.h"
+#include "io/tls.h"
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -31,10 +32,15 @@ void ew__stream_gone(ew__stream *stream) { stream->events->closed(stream, stream
 
 static void on_closed(uv_handle_t *handle) {
     ew__stream *stream = stream_of(handle);
+    struct ew__tls *tls = stream->tls;
+    if (tls)
+        ew__tls_closed(stream);
     if (stream->beside)
         stream->beside->closed(stream);
     else
         ew__stream_gone(stream);
+    if (tls)
+        ew__tls_free(tls);
 }
 
 static void leave_dirty_list(ew__stream *stream) {
@@ -51,6 +57,8 @@ static void stop_waiting(ew__stream *stream);
 void ew__stream_close(ew__stream *stream, ew_err why) {
     if (stream->closing)
         return;
+    if (stream->tls)
+        ew__tls_closing(stream, why);
     stream->closing = true;
     stream->why = why;
     if (stream->dirty)
@@ -65,7 +73,7 @@ void ew__stream_close(ew__stream *stream, ew_err why) {
 
 static void on_stall(ew__timer *timer, uint64_t now) {
     ew__stream *stream = ew__container_of(timer, ew__stream, stall);
-    if (!stream->lingering && stream->out->bytes == 0)
+    if (!stream->lingering && stream->raw->bytes == 0)
         return; /* it has caught up since, and may have been idle for long */
     uint64_t limit = EW__MS(stream->lingering ? LINGER_MS : stream->loop->home.limits->stall_ms);
     if (now - stream->progress_at >= limit)
@@ -89,6 +97,10 @@ static void watch_progress(ew__stream *stream, uint64_t limit_ms) {
 static void linger(ew__stream *stream) {
     if (stream->lingering || stream->closing)
         return;
+    if (stream->tls && ew__tls_farewell(stream)) {
+        ew__stream_flush(stream); /* which comes back here */
+        return;
+    }
     stream->lingering = true;
     if (stream->ended && !stream->beside) { /* its last word was read: there is nothing to wait for */
         ew__stream_close(stream, EW_OK);
@@ -128,11 +140,11 @@ static void show_sent(ew__stream *stream, size_t n) {
 static void after_write(ew__stream *stream, size_t left) {
     ew__home *home = &stream->loop->home;
     stream->bytes_out += left;
-    if (EW__UNLIKELY(stream->tap != NULL))
+    if (EW__UNLIKELY(stream->tap != NULL) && !stream->tls) /* records are shown as what they hold, before that */
         show_sent(stream, left);
     if (left > 0)
         stream->progress_at = home->now;
-    ew__out_consume(stream->out, left);
+    ew__out_consume(stream->raw, left);
     if (stream->was_full && stream->out->bytes <= home->limits->out_low_bytes) {
         stream->was_full = false;
         stream->events->drained(stream);
@@ -141,13 +153,13 @@ static void after_write(ew__stream *stream, size_t left) {
         stream->was_full = true;
     if (stream->last_sent && stream->out->bytes == 0)
         end_input(stream);
-    if (stream->finishing && stream->out->bytes == 0)
+    if (stream->finishing && stream->out->bytes == 0 && stream->raw->bytes == 0)
         linger(stream);
 }
 
 static unsigned fill_vectors(const ew__stream *stream, uv_buf_t *bufs, size_t *ret_bytes) {
     ew__out_vec vec[VECTORS];
-    unsigned n = ew__out_peek(stream->out, vec, VECTORS);
+    unsigned n = ew__out_peek(stream->raw, vec, VECTORS);
     *ret_bytes = 0;
     for (unsigned i = 0; i < n; i++) {
         bufs[i] = uv_buf_init((char *)(uintptr_t)vec[i].ptr, (unsigned)vec[i].len);
@@ -176,8 +188,7 @@ static void on_written(uv_write_t *request, int status) {
     }
     ew__home_read_clock(&stream->loop->home);
     after_write(stream, bytes);
-    if (!stream->closing && stream->out->bytes > 0)
-        ew__stream_flush(stream);
+    ew__stream_flush(stream);
 }
 
 /*
@@ -209,7 +220,7 @@ static ssize_t send_now(ew__stream *stream) {
     ew__out_vec vec[VECTORS];
     struct iovec iov[VECTORS];
     ssize_t n;
-    unsigned count = ew__out_peek(stream->out, vec, VECTORS);
+    unsigned count = ew__out_peek(stream->raw, vec, VECTORS);
     do {
         if (count == 1 && !stream->no_socket) {
             n = send(stream->fd, vec[0].ptr, vec[0].len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -297,7 +308,7 @@ static ew_err begin_wait(ew__stream *stream) {
     waiter->env = stream->loop->home.env;
     waiter->fd = fd;
     stream->waiter = waiter;
-    stream->writing = stream->out->bytes;
+    stream->writing = stream->raw->bytes;
     (void)uv_poll_start(&waiter->poll, UV_WRITABLE, on_room);
     return EW_OK;
 }
@@ -323,8 +334,12 @@ static void drop_output(ew__stream *stream) {
     after_write(stream, 0);
 }
 
+static bool has_bytes(ew__stream *stream) {
+    return EW__UNLIKELY(stream->tls != NULL) ? ew__tls_seal(stream) : stream->out->bytes > 0;
+}
+
 void ew__stream_flush(ew__stream *stream) {
-    while (!stream->closing && stream->writing == 0 && stream->out->bytes > 0) {
+    while (!stream->closing && stream->writing == 0 && has_bytes(stream)) {
         ssize_t done = send_now(stream);
         if (done == -EAGAIN || done == -EWOULDBLOCK || done == -ENOBUFS) {
             stream->progress_at = stream->loop->home.now;
@@ -392,7 +407,7 @@ void ew__stream_finish(ew__stream *stream) {
     if (stream->finishing || stream->closing)
         return;
     stream->finishing = true;
-    if (stream->out->bytes > 0)
+    if (stream->out->bytes > 0 || stream->raw->bytes > 0)
         ew__stream_send(stream);
     else
         linger(stream);
@@ -411,7 +426,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
         *buf = uv_buf_init(stream->loop->read_buffer, (unsigned)EW__READ_BUFFER);
 }
 
-static void on_end_of_input(ew__stream *stream) {
+void ew__stream_ended(ew__stream *stream) {
     (void)uv_read_stop(uv_of(stream));
     stream->reading = false;
     stream->ended = true;
@@ -423,13 +438,22 @@ static void on_end_of_input(ew__stream *stream) {
         stream->beside->ended(stream);
 }
 
+/* Answers that are ready leave now: waiting for the end of the turn would only add latency. */
+static void answer_now(ew__stream *stream) {
+    ew__loop_run_own(stream->loop);
+    if (stream->dirty && !stream->closing) {
+        leave_dirty_list(stream);
+        ew__stream_flush(stream);
+    }
+}
+
 static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
     ew__stream *stream = stream_of(handle);
     if (n == 0 || stream->closing)
         return;
     ew__home_read_clock(&stream->loop->home);
     if (n == UV_EOF || (n == UV_ECONNRESET && stream->kind == EW__STREAM_CHILD)) { /* reset: it left input unread */
-        on_end_of_input(stream);
+        ew__stream_ended(stream);
     } else if (n < 0) {
         ew__stream_close(stream, ew__err_from_uv((int)n));
     } else if (!stream->finishing) {
@@ -438,20 +462,34 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
         if (EW__UNLIKELY(stream->tap != NULL))
             stream->tap->saw(stream->tap, false, buf->base, (size_t)n);
         stream->events->data(stream, (const uint8_t *)buf->base, (size_t)n);
-        ew__loop_run_own(stream->loop);
-        /* Answers that are ready leave now: waiting for the end of the turn would only add latency. */
-        if (stream->dirty && !stream->closing) {
-            leave_dirty_list(stream);
-            ew__stream_flush(stream);
-        }
+        answer_now(stream);
     }
+}
+
+static void on_alloc_records(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
+    (void)suggested;
+    *buf = uv_buf_init(stream_of(handle)->loop->read_buffer, (unsigned)EW__READ_BUFFER);
+}
+
+static void on_read_records(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
+    ew__stream *stream = stream_of(handle);
+    if (n == 0 || stream->closing)
+        return;
+    ew__home_read_clock(&stream->loop->home);
+    if (n < 0) {
+        ew__tls_end(stream, n == UV_EOF ? EW_OK : ew__err_from_uv((int)n));
+        return;
+    }
+    ew__tls_input(stream, (const uint8_t *)buf->base, (size_t)n);
+    answer_now(stream);
 }
 
 void ew__stream_read(ew__stream *stream, bool on) {
     if (stream->closing || stream->reading == on)
         return;
     stream->reading = on;
-    if (on && uv_read_start(uv_of(stream), on_alloc, on_read) != 0)
+    if (on && uv_read_start(uv_of(stream), stream->tls ? on_alloc_records : on_alloc,
+                            stream->tls ? on_read_records : on_read) != 0)
         ew__stream_close(stream, EW_EIO);
     else if (!on)
         (void)uv_read_stop(uv_of(stream));
@@ -466,7 +504,7 @@ bool ew__stream_readable(const ew__stream *stream) {
 void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_events *events, ew__out *out) {
     stream->loop = loop;
     stream->events = events;
-    stream->out = out;
+    stream->out = stream->raw = out;
     stream->progress_at = loop->home.now;
     uv_os_fd_t fd = -1;
     if (!stream->fd_apart) {
@@ -475,6 +513,8 @@ void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_event
     }
     if (stream->kind == EW__STREAM_TCP && !stream->accepted)
         ew__socket_prepare(fd);
+    if (stream->tls)
+        ew__tls_start(stream);
     ew__stream_read(stream, true);
 }
 

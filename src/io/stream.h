@@ -15,6 +15,7 @@ typedef struct ew__stream_events {
     void (*data)(ew__stream *stream, const uint8_t *bytes, size_t n);
     void (*eof)(ew__stream *stream);                /* the other side will send no more */
     void (*drained)(ew__stream *stream);            /* what waits has fallen below out_low_bytes */
+    void (*secured)(ew__stream *stream);            /* TLS, accepted: the handshake is done, data may come; or NULL */
     void (*closed)(ew__stream *stream, ew_err why); /* last; the owner may free its memory now */
 } ew__stream_events;
 
@@ -51,7 +52,9 @@ struct ew__stream {
     ew__handle handle;
     ew__loop *loop;
     const ew__stream_events *events;
-    ew__out *out; /* the owner's queue */
+    ew__out *out;        /* the owner's queue */
+    ew__out *raw;        /* what goes to the socket: the same, or the records of TLS */
+    struct ew__tls *tls; /* NULL: plain (tls.h) */
     ew__stream *next_dirty;
     ew__stream_tap *tap;       /* NULL: nobody looks on */
     ew__beside *beside;        /* NULL for connections */
@@ -107,6 +110,8 @@ void ew__socket_prepare(int fd);
  * soon: it is said after each read. Nothing on other streams.
  */
 void ew__stream_acknowledge(ew__stream *stream);
+/* For those below the stream: no more will come, by the other side's own word. */
+void ew__stream_ended(ew__stream *stream);
 /* For `beside`: all is done, the owner may have its memory back. */
 void ew__stream_gone(ew__stream *stream);
 
@@ -230,6 +235,8 @@ typedef struct ew__where {
     ew__child_ended ended;        /* child; may be NULL */
     ew__child_exited exited;      /* child: in place of a line in the log; may be NULL */
     void *ended_ud;               /* of both */
+    struct ew__tls_context *tls;  /* TCP: speak TLS with it, which must be the one whom `host` names; NULL: plain */
+    bool tls_http;                /* ... and HTTP inside */
 } ew__where;
 
 typedef struct ew__dial ew__dial;
@@ -237,7 +244,7 @@ typedef struct ew__dial ew__dial;
 /*
  * TCP: resolves host, tries its addresses in turn until one connects. Unix: connects. Child: starts the program; its
  * standard input and output are the stream, its standard error goes to the log line by line (child.h). All of it within
- * the time given. done is called once, on the loop thread: EW_OK; EW_ECONNECT (detail says why; it lives until done
+ * the time given; so does the TLS handshake, if there is to be one. done is called once, on the loop thread: EW_OK; EW_ECONNECT (detail says why; it lives until done
  * returns), EW_ETIMEOUT, EW_ECANCELLED. EW_ENOMEM now: done will not be called.
  */
 typedef void (*ew__dial_done)(ew__stream *stream, ew_err err, const char *detail);

@@ -56,6 +56,7 @@ typedef struct ew__site {
     ew__actions *actions;           /* serving: the version this home uses now */
     bool draining;                  /* no new calls */
     uint16_t port;                  /* serving: the port it listens on */
+    bool secure;                    /* serving: it speaks TLS; calling: so does the peer */
     const char *const *allow_hosts; /* serving HTTP: further Host names, NULL-ended; may be NULL */
     ew_str authority;               /* calling: HOST:PORT as written in the target */
     ew_str token;                   /* calling: what we show to the peer; may be empty */

@@ -47,7 +47,7 @@ class Check(Folder):
         self.assertEqual(r.out.decode().splitlines(), [
             self.path + ":1:1: unknown key lisen; did you mean listen?",
             self.path + ":2:10: threads is out of range: it wants a number from 1 to 1024",
-            self.path + ":4:5: nowhere is no address: want HOST:PORT with a numeric host or localhost, unix:PATH or stdio"])
+            self.path + ":4:5: nowhere is no address: want HOST:PORT with a numeric host or localhost, unix:PATH, stdio or fd:N"])
 
     def test_json(self):
         self.write("a\"\\\xe4: x\nthreads: 0\n")

@@ -209,7 +209,7 @@ bool ew__http_host_ok(const ew__site *site, ew_str host, bool port_required) {
             return true;
     ew_str port;
     ew_str name = split_port(host, &port);
-    if (port.ptr ? !port_ok(site, port) : port_required && site->port != 80)
+    if (port.ptr ? !port_ok(site, port) : port_required && site->port != (site->secure ? 443 : 80))
         return false;
     for (const char *const *allowed = site->allow_hosts; allowed && *allowed; allowed++)
         if (ew__str_is_nocase(name, ew_str_from(*allowed)))
@@ -219,7 +219,7 @@ bool ew__http_host_ok(const ew__site *site, ew_str host, bool port_required) {
 }
 
 bool ew__http_origin_ok(const ew__site *site, ew_str origin) {
-    const ew_str scheme = EW_STR("http://");
+    const ew_str scheme = site->secure ? EW_STR("https://") : EW_STR("http://");
     if (!ew__str_has_prefix(origin, scheme))
         return false;
     return ew__http_host_ok(site, ew__str(origin.ptr + scheme.len, origin.len - scheme.len), true);

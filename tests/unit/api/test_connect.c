@@ -46,6 +46,20 @@ static void test_good_urls(void **state) {
         assert_string_equal(url.authority, rows[i].authority);
         assert_string_equal(url.path, rows[i].path);
         assert_int_equal(url.port, rows[i].port);
+        assert_false(url.tls);
+    }
+}
+
+static void test_urls_with_tls(void **state) {
+    (void)state;
+    static const char *const urls[] = {"wss://h", "https://h", "HTTPS://h/", "wss://h:443/?key=x"};
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        ew__manager_url url;
+        const char *problem = NULL;
+        assert_int_equal(ew__manager_url_parse(urls[i], &url, &problem), EW_OK);
+        assert_true(url.tls);
+        assert_int_equal(url.port, 443);
+        assert_string_equal(url.host, "h");
     }
 }
 
@@ -55,9 +69,8 @@ static void test_bad_urls(void **state) {
         const char *url;
         ew_err err;
     } rows[] = {
-        {"wss://localhost:3200", EW_EUNSUPPORTED},
-        {"https://localhost", EW_EUNSUPPORTED},
-        {"HTTPS://localhost", EW_EUNSUPPORTED},
+        {"wss://localhost:0", EW_EINVAL},
+        {"https://", EW_EINVAL},
         {"", EW_EINVAL},
         {"ws:", EW_EINVAL},
         {"ws://", EW_EINVAL},
@@ -145,7 +158,7 @@ static void test_refused(void **state) {
     assert_int_equal(ew_app_connect(NULL, "ws://h:1"), EW_EINVAL);
     assert_int_equal(ew_app_connect(app, NULL), EW_EINVAL);
     assert_int_equal(ew_app_connect(app, "ws://h:1/#"), EW_EINVAL);
-    assert_int_equal(ew_app_connect(app, "wss://h:1"), EW_EUNSUPPORTED);
+    assert_int_equal(ew_app_connect(app, "wsss://h:1"), EW_EINVAL);
     assert_non_null(strstr(ew_app_error(app), "TLS"));
     for (int i = 0; i < 32; i++)
         assert_int_equal(ew_app_connect(app, "ws://127.0.0.1:1"), EW_OK);
@@ -274,9 +287,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_urls), cmocka_unit_test(test_bad_urls),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_dials),     cmocka_unit_test(test_loops),       cmocka_unit_test(test_never_started),
-        cmocka_unit_test(test_host_loop), cmocka_unit_test(test_start_fails), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_good_urls),     cmocka_unit_test(test_urls_with_tls), cmocka_unit_test(test_bad_urls),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_dials),         cmocka_unit_test(test_loops),
+        cmocka_unit_test(test_never_started), cmocka_unit_test(test_host_loop),     cmocka_unit_test(test_start_fails),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -293,13 +293,42 @@ static void test_api_target__refuses(void **state) {
         assert_int_equal(ew__target_parse(bad[i], &target, &problem), EW_EINVAL);
         assert_non_null(problem);
     }
-    static const char *const later[] = {"https://h:1", "stepflow+https://h:1"};
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
-        ew__target target;
-        assert_int_equal(ew__target_parse(later[i], &target, NULL), EW_EUNSUPPORTED);
-    }
     ew__target target;
     assert_int_equal(ew__target_parse(NULL, &target, NULL), EW_EINVAL);
+}
+
+static void test_targets_with_tls(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *wire, *path;
+        uint16_t port;
+        uint8_t kind;
+        bool http;
+    } rows[] = {
+        {"https://h", "http", "", 443, EW__WHERE_TCP, true},
+        {"https://h:8443/base/", "http", "/base", 8443, EW__WHERE_TCP, true},
+        {"jsonrpcs://h:1", "jsonrpc", "", 1, EW__WHERE_TCP, false},
+        {"rrqs://h:1", "rrq", "", 1, EW__WHERE_TCP, false},
+        {"stepflow+https://h", "stepflow+http", "/", 443, EW__WHERE_TCP, true},
+        {"reflections://127.0.0.1:1", "reflection", "", 1, EW__WHERE_LISTEN, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ew__target target;
+        const char *problem = NULL;
+        assert_int_equal(ew__target_parse(rows[i].text, &target, &problem), EW_OK);
+        assert_true(target.tls);
+        assert_int_equal(target.http, rows[i].http);
+        assert_string_equal(target.wire->name, rows[i].wire);
+        assert_string_equal(target.path, rows[i].path);
+        assert_int_equal(target.port, rows[i].port);
+        assert_int_equal(target.kind, rows[i].kind);
+    }
+    static const char *const bad[] = {"rrqs://h",        "jsonrpcs://h", "rrqs://h:0",
+                                      "stepflow+https:", "https://h:0",  "httpss://h"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ew__target target;
+        assert_int_equal(ew__target_parse(bad[i], &target, NULL), EW_EINVAL);
+    }
 }
 
 int main(void) {
@@ -312,6 +341,7 @@ int main(void) {
         cmocka_unit_test(test_api_target__command),
         cmocka_unit_test(test_api_target__blobs),
         cmocka_unit_test(test_api_target__refuses),
+        cmocka_unit_test(test_targets_with_tls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static void test_config_check__once(void **state) {
 static void test_config_check__app(void **state) {
     (void)state;
     expect("listen:\n  - 127.0.0.1:0\n  - nowhere\n  - tcp=127.0.0.1:1\n", 0644, EW_ESYNTAX,
-           "3:5: nowhere is no address: want HOST:PORT with a numeric host or localhost, unix:PATH or stdio\n"
+           "3:5: nowhere is no address: want HOST:PORT with a numeric host or localhost, unix:PATH, stdio or fd:N\n"
            "4:5: there is no wire tcp in this build\n");
     expect("listen: 0.0.0.0:80\n", 0644, EW_ESYNTAX,
            "1:9: 0.0.0.0:80 can be reached from other machines; --allow-remote (allow_remote) permits that\n");

@@ -207,7 +207,8 @@ static void test_jobs__problems(void **state) {
            "6:23: X: not NAME=VALUE\n"
            "7:5: e#f: no name for a runner\n"
            "8:17: nothing: a target looks like http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, "
-           "jsonrpc+stdio:, stepflow+http://HOST:PORT, stepflow+stdio:, reflection://HOST:PORT or rrq://HOST:PORT\n"
+           "jsonrpc+stdio:, stepflow+http://HOST:PORT, stepflow+stdio:, reflection://HOST:PORT or rrq://HOST:PORT; "
+           "with TLS https://, jsonrpcs://, stepflow+https://, reflections:// or rrqs://\n"
            "9:19: z: there is no such runner\n");
     expect("jobs:\n  schedules:\n    - {function: a}\n    - {schedule: '* *', function: b}\n    - {schedule: '@daily', "
            "function: c, zone: No/Where}\n",
