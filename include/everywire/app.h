@@ -28,6 +28,11 @@ typedef struct ew_action_options {
     const char *stream_schema; /* JSON Schema text of one chunk */
     const char *metadata;      /* JSON object text; handed out by listings */
     bool may_block;            /* run the handler on a worker thread instead of on the loop */
+    /*
+     * JSON pointers ("/password", * for any member or element), NULL-ended: values of the input and the result that reach
+     * no trace. A schema can mark them, too: "x-everywire-secret": true, or "format": "password".
+     */
+    const char *const *secrets;
 } ew_action_options;
 
 /* Everything is optional; zero means the default. */

@@ -235,7 +235,7 @@ static void init_pool(ew_client *client) {
                    .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
                    .framing = target->framing,
                    .allow_hosts = client->own_hosts,
-                   .token = ew_str_from(target->kind == EW__WHERE_TCP ? client->token : ""),
+                   .token = ew_str_from(target->kind != EW__WHERE_CHILD ? client->token : ""),
                    .blobs = client->blobs.store,
                    .blob_api = ew_str_from(client->blobs.url),
                    .telemetry = ew_str_from(client->telemetry ? client->telemetry + strlen(TELEMETRY_VAR) : "")};

@@ -75,6 +75,7 @@ struct ew_request {
     bool begun;    /* the call was, when it ended */
     uint8_t hops;  /* of the call */
     uint32_t attempt;
+    ew__action *marked; /* for whose call it is made, and whose secrets it so has; a reference, or NULL */
     ew__call_kind kind;
     ew_request_options options; /* its slices point to memory of this request */
     ew__trace above;            /* the span it belongs to, when has_above */

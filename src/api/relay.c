@@ -192,6 +192,13 @@ static uint64_t time_left(const ew_call *near) {
     return left < 0 ? 0 : left == 0 ? 1 : (uint64_t)left;
 }
 
+/* The action whose secrets a call has: its own, or that of the call which it goes on for. */
+static ew__action *marked_action(const ew_call *call) {
+    while (call && !call->action)
+        call = call->lender;
+    return call ? ew__action_ref(call->action) : NULL;
+}
+
 static relay *new_relay(ew_call *near, ew__elsewhere *there) {
     const ew_env *env = near->home->env;
     relay *r = ew__zalloc(env, sizeof *r);
@@ -219,6 +226,8 @@ static relay *new_relay(ew_call *near, ew__elsewhere *there) {
     }
     r->request->hops = near->hops;
     r->request->attempt = near->attempt;
+    if (near->secret_input || near->secret_output)
+        r->request->marked = marked_action(near);
     r->request->take_chunk = on_far_chunk;
     r->near = ew_call_ref(near);
     return r;

@@ -23,6 +23,8 @@ void ew__request_unref(ew_request *request) {
         ew_call_unref(request->origin);
     pthread_cond_destroy(&request->changed);
     pthread_mutex_destroy(&request->lock);
+    if (request->marked)
+        ew__action_unref(request->marked);
     ew__free(env, request->large, request->large_size);
     ew__arena_done(&request->kept);
     ew__arena_done(&request->arena);
@@ -207,6 +209,8 @@ static ew_err fill_call(ew_request *request, ew_call *call) {
     call->notify = options->notify;
     call->hops = request->hops;
     call->attempt = request->attempt;
+    call->secret_input = request->marked ? request->marked->secret_input : NULL;
+    call->secret_output = request->marked ? request->marked->secret_output : NULL;
     call->wire_id = options->id;
     if (options->traceparent.len > 0)
         (void)ew__trace_continue(&call->trace, &home->rng, options->traceparent); /* a fresh one if it is none */

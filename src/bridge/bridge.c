@@ -239,6 +239,8 @@ static void fill(join *j, ew_call *far, const ew__far *to) {
     far->key = j->bridge->names[(j->first + j->tried - 1) % j->bridge->n_fars];
     far->input = near->input;
     far->lender = near;
+    far->secret_input = near->secret_input; /* they are near's action's, which it holds */
+    far->secret_output = near->secret_output;
     far->wants_chunks = near->wants_chunks;
     far->has_input = near->has_input;
     far->input_full = near->has_input; /* the wire says when it takes some */

@@ -56,6 +56,12 @@ static void add_json_member(ew__buf *out, const char *name, const char *json) {
     (void)ew__json_minify(out, ew_str_from(json));
 }
 
+static void add_secrets(ew__buf *out, const char *const *pointers) {
+    for (size_t i = 0; pointers && pointers[i]; i++)
+        (void)ew__json_format(out, "%s%Q%s", i ? "," : ",\"x-everywire-secrets\":[", pointers[i],
+                              pointers[i + 1] ? "" : "]");
+}
+
 static bool options_ok(const ew_action_options *options) {
     return !options || (json_ok(options->input_schema, EW_JSON_NONE) && json_ok(options->output_schema, EW_JSON_NONE) &&
                         json_ok(options->stream_schema, EW_JSON_NONE) && json_ok(options->metadata, EW_JSON_OBJECT));
@@ -75,6 +81,7 @@ ew_err ew__descriptor_begin(ew__buf *out, ew_str key, const ew_action_options *o
         add_json_member(out, "outputSchema", options->output_schema);
         add_json_member(out, "streamSchema", options->stream_schema);
         add_json_member(out, "metadata", options->metadata);
+        add_secrets(out, options->secrets);
     }
     return out->err;
 }
@@ -88,6 +95,16 @@ static ew_err write_descriptor(ew__action *action, const ew_action_options *opti
         err = out.err ? out.err : ew__arena_str(&action->arena, ew__buf_view(&out), &action->descriptor);
     ew__buf_done(&out);
     return err;
+}
+
+/* Of our own actions and of others' alike: the descriptor says it, and goes along. */
+static ew_err find_secrets(ew__action *action) {
+    ew_str pointers = ew_json_member(action->descriptor, EW_STR("x-everywire-secrets"));
+    ew_err err = ew__secrets_find(&action->arena, ew_json_member(action->descriptor, EW_STR("inputSchema")), pointers,
+                                  &action->secret_input);
+    return err == EW_OK ? ew__secrets_find(&action->arena, ew_json_member(action->descriptor, EW_STR("outputSchema")),
+                                           pointers, &action->secret_output)
+                        : err;
 }
 
 static ew_err new_action(const ew_env *env, ew_str key, const ew_action_options *options, ew__action **ret) {
@@ -106,6 +123,8 @@ static ew_err new_action(const ew_env *env, ew_str key, const ew_action_options 
         action->name = ew__str(action->key.ptr + 2 + type.len, name.len);
         err = write_descriptor(action, options);
     }
+    if (err == EW_OK)
+        err = find_secrets(action);
     if (err != EW_OK) {
         ew__action_unref(action);
         return err;
@@ -125,7 +144,7 @@ static ew_err fill_remote(ew__action *action, ew_str runtime, ew_str key, ew_str
     action->key = ew__str(text + runtime.len + 1, key.len);
     action->type = ew__str(action->key.ptr + 1, type.len);
     action->name = ew__str(action->key.ptr + 2 + type.len, key.len - type.len - 2);
-    return EW_OK;
+    return find_secrets(action);
 }
 
 ew_err ew__action_new_remote(const ew_env *env, ew_str runtime, ew_str key, ew_str descriptor,

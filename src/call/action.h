@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "json/secrets.h"
 #include <everywire/app.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,13 +23,14 @@ typedef struct ew__action {
     void *ops_ud;              /* that kind's own */
     ew_handler_fn fn;
     void *arg;
-    uint32_t id;       /* unique in its registry, from 0: index of its statistics */
-    ew_str key;        /* "/flow/greet" */
-    ew_str name;       /* "greet" */
-    ew_str type;       /* "flow" */
-    ew_str descriptor; /* JSON object */
-    ew_str long_key;   /* "RUNTIME:/flow/greet" when another program has it; else empty */
-    bool ours;         /* another program has it, but it is as good as ours: what is not takes no key from it */
+    uint32_t id;                               /* unique in its registry, from 0: index of its statistics */
+    ew_str key;                                /* "/flow/greet" */
+    ew_str name;                               /* "greet" */
+    ew_str type;                               /* "flow" */
+    ew_str descriptor;                         /* JSON object */
+    ew__secrets *secret_input, *secret_output; /* what no trace may show; NULL: nothing */
+    ew_str long_key;                           /* "RUNTIME:/flow/greet" when another program has it; else empty */
+    bool ours; /* another program has it, but it is as good as ours: what is not takes no key from it */
     void (*drop)(void *ops_ud); /* gives ops_ud back; may be NULL */
     ew__arena arena;
 } ew__action;

@@ -250,6 +250,8 @@ static void refuse(ew_call *call, const ew_fault *fault) {
 void ew__call_open(ew_call *call, ew__action *action) {
     call->action = ew__action_ref(action);
     call->key = action->key;
+    call->secret_input = action->secret_input;
+    call->secret_output = action->secret_output;
     ew_fault fault;
     if (EW__UNLIKELY(call->home->gate != NULL) &&
         !ew__gate_lets_call(call->home, call->who, call->wire, action, &fault))

@@ -92,6 +92,7 @@ struct ew_call {
     void *callee_ud;
     ew_call
         *lender; /* another call, in whose memory payloads of this one may lie; it lives at least as long; or NULL */
+    const ew__secrets *secret_input, *secret_output; /* the action's, or of the call that this one goes on for */
     const ew__who *who; /* served: whose call it is, until it is opened; NULL: a stranger's */
     ew__action *action; /* a reference; NULL for outgoing calls */
     const char *wire;   /* name of the wire it came on, or goes out on */

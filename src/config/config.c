@@ -328,6 +328,10 @@ static const ew__field action_fields[] = {
      .type = EW__FIELD_JSON_TEXT,
      ACTION(describe.metadata),
      .help = "a map that listings hand out, as YAML or as a text of JSON"},
+    {.name = "secrets",
+     .type = EW__FIELD_TEXTS,
+     ACTION(describe.secrets),
+     .help = "JSON pointers to values of its input and result that no trace may show, `/password`, `/users/*/pin`"},
     END,
 };
 

@@ -101,11 +101,11 @@ static void add_link(ew__server *server, ew__link *link) {
 }
 
 /* Whoever reaches a Unix socket is this user; others are told apart by their address. EW_ELIMIT: too many from there. */
-static ew_err recognise(ew__server *server, ew__link *link) {
+static ew_err recognise(ew__server *server, const ew__door *door, ew__link *link) {
     uint8_t key[EW__CLIENT_KEY];
     bool local = false;
-    if (link->stream.kind != EW__STREAM_TCP) {
-        link->conn.who = ew__who_owner;
+    if (link->stream.kind != EW__STREAM_TCP) { /* unless others may connect, as a file says that is not ours */
+        link->conn.who.kind = door->listener.any_user ? EW__WHO_STRANGER : EW__WHO_OWNER;
         return EW_OK;
     }
     if (!server->clients || !ew__stream_origin(&link->stream, key, &local))
@@ -131,7 +131,7 @@ static void on_connection(ew__listener *listener) {
     ew__home_read_clock(&server->loop->home);
     ew_err err = ew__accept(listener, &link->stream);
     if (err == EW_OK)
-        err = recognise(server, link);
+        err = recognise(server, door, link);
     if (err == EW_ELIMIT)
         ew__count(&server->traffic.refused, 1);
     if (err == EW_OK && door->tls)

@@ -122,27 +122,17 @@ static ew_str whole(ew_str text, bool *truncated) {
     return ew__str(NULL, 0);
 }
 
+/* The payload as a trace may show it; *own is memory for that, to be freed by the caller. */
+static ew_str shown(ew_str json, const ew__secrets *secrets, ew__buf *own, bool *truncated) {
+    if (EW__LIKELY(!secrets))
+        return cut(json, truncated);
+    return cut(ew__secrets_hide(own, json, secrets) == EW_OK ? ew__buf_view(own) : EW_STR("\"***\""), truncated);
+}
+
 /* A job that RRQ has given us, not one that we give to a runner. */
 static bool is_job(const ew_call *call) { return call->action && call->wire && strcmp(call->wire, "rrq") == 0; }
 
-/* end NULL: it starts. false: no room. */
-static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t duration_ns) {
-    bool truncated = false, rrq = is_job(call);
-    ew_str parts[EW__SPAN_PARTS] = {
-        [EW__SPAN_KEY] = call->key,
-        [EW__SPAN_PATH] = call->trace_path,
-        [EW__SPAN_LABELS] = whole(call->labels, &truncated),
-        [EW__SPAN_CONTEXT] = end || rrq ? whole(call->context, &truncated) : ew__str(NULL, 0),
-        [EW__SPAN_INPUT] = cut(call->input, &truncated),
-    };
-    if (end)
-        parts[EW__SPAN_OUTPUT] = cut(end->status == EW_STATUS_OK ? end->result : end->fault.message, &truncated);
-    size_t need = sizeof(ew__span);
-    for (size_t i = 0; i < EW__SPAN_PARTS; i++)
-        need += parts[i].len;
-    ew__span *span = take(spans, need, !end ? START : call->traced ? END : UNTOLD_END);
-    if (!span)
-        return false;
+static void copy_parts(ew__span *span, const ew_str parts[EW__SPAN_PARTS]) {
     char *at = span->bytes;
     for (size_t i = 0; i < EW__SPAN_PARTS; i++) {
         span->len[i] = (uint32_t)parts[i].len;
@@ -150,6 +140,35 @@ static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t d
             memcpy(at, parts[i].ptr, parts[i].len);
         at += parts[i].len;
     }
+}
+
+/* end NULL: it starts. false: no room. */
+static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t duration_ns) {
+    bool truncated = false, rrq = is_job(call);
+    ew__buf own[2];
+    ew__buf_init(&own[0], spans->home->env, SIZE_MAX / 2);
+    ew__buf_init(&own[1], spans->home->env, SIZE_MAX / 2);
+    ew_str parts[EW__SPAN_PARTS] = {
+        [EW__SPAN_KEY] = call->key,
+        [EW__SPAN_PATH] = call->trace_path,
+        [EW__SPAN_LABELS] = whole(call->labels, &truncated),
+        [EW__SPAN_CONTEXT] = end || rrq ? whole(call->context, &truncated) : ew__str(NULL, 0),
+        [EW__SPAN_INPUT] = shown(call->input, call->secret_input, &own[0], &truncated),
+    };
+    if (end)
+        parts[EW__SPAN_OUTPUT] = end->status == EW_STATUS_OK
+                                     ? shown(end->result, call->secret_output, &own[1], &truncated)
+                                     : cut(end->fault.message, &truncated);
+    size_t need = sizeof(ew__span);
+    for (size_t i = 0; i < EW__SPAN_PARTS; i++)
+        need += parts[i].len;
+    ew__span *span = take(spans, need, !end ? START : call->traced ? END : UNTOLD_END);
+    if (span)
+        copy_parts(span, parts);
+    ew__buf_done(&own[0]);
+    ew__buf_done(&own[1]);
+    if (!span)
+        return false;
     span->trace = *ew__call_trace(call);
     span->start_us = wall_us(spans, call->opened_at);
     span->end_us = end ? wall_us(spans, call->opened_at + duration_ns) : 0;

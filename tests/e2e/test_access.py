@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import http.server
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import signal
 import socket
 import stat
 import tempfile
+import threading
 import time
 import unittest
 
@@ -416,6 +418,107 @@ class Limits(unittest.TestCase):
                 support.wait_until(lambda: s.call("/flow/echo", b"1", bearer(token)).status == 200, 5)
         finally:
             folder.remove()
+
+
+CANARY = "canary-7f3b9c"
+
+
+class Collector:
+    """A telemetry server that keeps all it is sent."""
+
+    def __enter__(self):
+        outer = self
+        self.bodies = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                outer.bodies.append(self.rfile.read(int(self.headers["content-length"])))
+                self.send_response(200)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = "http://127.0.0.1:%d" % self.server.server_port
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def text(self):
+        return b"".join(self.bodies).decode()
+
+
+class Canary(unittest.TestCase):
+    """One secret field's value, sent over all wires: it is in no log, no span and no metric."""
+
+    CONFIG = """
+actions:
+  /tool/login:
+    input_schema: SCHEMA
+    output_schema: SCHEMA
+    secrets: [/password]
+    exec: {argv: [cat], output: json}
+  /tool/deny:
+    secrets: [/password, /pin, "/deep/*/key"]
+    exec: {argv: ["false"]}
+""".replace("SCHEMA", "{properties: {pin: {type: string, format: password}, deep: {items: {properties: {key: {x-everywire-secret: true}}}}}}")
+
+    def setUp(self):
+        self.folder = Folder()
+
+    def tearDown(self):
+        self.folder.remove()
+
+    def config(self, name, text):
+        path = os.path.join(self.folder.path, name)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write(text)
+        return path
+
+    def test_canary(self):
+        secret = {"user": "ada", "password": CANARY, "pin": CANARY}
+        full = dict(secret, deep=[{"key": CANARY, "n": 1}])
+        quiet = ("--log-level", "debug", "--threads", "2")
+        store = "sqlite:" + os.path.join(self.folder.path, "jobs.db")
+        with Collector() as spans:
+            home = Server("--config", self.config("home.yaml", self.CONFIG), "--telemetry", spans.url, "--store", store,
+                          "--worker", *quiet)
+            with home:
+                imports = "imports:\n" + "".join("  - {target: '%s://127.0.0.1:%d', prefix: %s}\n" %
+                                                 (w, home.port, NAMES[w]) for w in WIRES)
+                gateway = Server("--config", self.config("gate.yaml", imports), "--telemetry", spans.url, *quiet, demo=False)
+                with gateway:
+                    calls = 0
+                    for wire in WIRES:
+                        for server, prefix in ((home, "/tool/"), (gateway, "/tool/%s/" % NAMES[wire])):
+                            target = "%s://127.0.0.1:%d" % (wire, server.port)
+                            r = cli("call", target, prefix + "login", json.dumps(secret))
+                            self.assertEqual((r.code, json.loads(r.out)), (0, secret), r)  # the caller has all of it
+                            r = cli("call", target, prefix + "login", json.dumps(full))
+                            self.assertEqual(r.code, 0, r)
+                            r = cli("call", target, prefix + "deny", json.dumps(full))
+                            self.assertEqual(r.code, 1, r)
+                            calls += 3 if server is home else 6
+                    env = {"EVERYWIRE_STORE": store}
+                    for action in ("/tool/login", "/tool/deny"):
+                        cli("job", "enqueue", action, json.dumps(secret), "--wait", "--max-retries", "1", "--timeout", "5s", env=env)
+                    support.wait_until(lambda: spans.text().count("genkit:input") >= calls, 10)
+                    said = home.get("/metrics").body.decode() + gateway.get("/metrics").body.decode()
+                    said += home.get("/api/actions").body.decode()
+                    said += home.stderr() + gateway.stderr()
+            text = spans.text()
+        self.assertIn("***", text)
+        self.assertIn("ada", text)  # spans do carry payloads
+        for place, words in (("spans", text), ("elsewhere", said)):
+            at = words.find(CANARY)
+            self.assertEqual(at, -1, (place, words[max(at - 600, 0):at + 20]))
 
 
 if __name__ == "__main__":
