@@ -46,9 +46,12 @@ void ew__app_access_free(ew_app *app) {
 }
 
 const char *ew__app_reachable(const ew_app *app) {
-    for (size_t i = 0; i < app->n_listeners; i++)
-        if (!app->listeners[i].address.loopback)
-            return app->listeners[i].address.text;
+    for (size_t i = 0; i < app->n_listeners; i++) {
+        const ew__app_listener *listener = &app->listeners[i];
+        bool knows_all = listener->tls && app->tls.options.client_ca; /* who comes in has shown a certificate */
+        if (!listener->address.loopback && !knows_all)
+            return listener->address.text;
+    }
     return NULL;
 }
 

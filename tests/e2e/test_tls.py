@@ -390,6 +390,16 @@ class Clients(unittest.TestCase):
         r = call("https", self.port, *pki.trusts(), *pki.serves("late"))
         self.assertIn("our client certificate has expired", message(r))
 
+    def test_instead_of_tokens(self):
+        """Beyond loopback something must be asked of those who come: certificates are as good as tokens."""
+        with Server(*pki.serves(), "--tls-client-ca", pki.path("ca.pem"), "--allow-remote", "--threads", "1", listen=("tls=0.0.0.0:0",)) as s:
+            for scheme in ("https", "rrqs", "jsonrpcs", "stepflow+https"):
+                self.assertEqual(call(scheme, s.port, *pki.trusts(), *pki.serves("alice")).code, 0, scheme)
+                self.assertEqual(call(scheme, s.port, *pki.trusts()).code, 3, scheme)
+        r = cli("serve", "--listen", "tls=0.0.0.0:0", "--allow-remote", *pki.serves())
+        self.assertEqual(r.code, 1, r)
+        self.assertIn(b"token", r.err)
+
     def test_tls_1_2(self):
         text, _ = s_client(self.port, "-tls1_2")
         self.assertIn("alert handshake failure", text)
