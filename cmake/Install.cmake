@@ -11,6 +11,23 @@ install(TARGETS everywire everywire_static EXPORT everywireTargets
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET everywire_bin)
     install(TARGETS everywire_bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+    # The scripts for shells are the program's own words: it is asked for them, unless it runs on another machine only.
+    if(NOT CMAKE_CROSSCOMPILING)
+        foreach(script bash:share/bash-completion/completions:everywire zsh:share/zsh/site-functions:_everywire
+                       fish:share/fish/vendor_completions.d:everywire.fish)
+            string(REPLACE ":" ";" script ${script})
+            list(GET script 0 shell)
+            list(GET script 1 folder)
+            list(GET script 2 name)
+            set(file ${PROJECT_BINARY_DIR}/completions/${shell}/${name})
+            add_custom_command(OUTPUT ${file} DEPENDS everywire_bin
+                COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/completions/${shell}
+                COMMAND everywire_bin completion ${shell} > ${file} VERBATIM)
+            list(APPEND ew_completions ${file})
+            install(FILES ${file} DESTINATION ${folder} COMPONENT program)
+        endforeach()
+        add_custom_target(completions ALL DEPENDS ${ew_completions})
+    endif()
 endif()
 if(TARGET rrq_producer)
     # No library to link with: RRQ's clients are told its path, and open it. So it has a folder of its own, and no soname that would count.

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define IMPORTS_MS 3000           /* how long it waits for the lists of its imports before it says that it is ready */
+#define IMPORTS_FIRST_MS 1000     /* ... of these without a word */
 #define WORKER_MS 10000           /* and until its worker is known to the store */
 #define PARENT_LOOK_NS 250000000U /* how often a runner looks whether its parent is still there; as RRQ's own */
 #define FRAME_CUT 1024            /* bytes of a frame that --verbose shows */
@@ -194,7 +195,10 @@ static int start_failed(const ew__settings *s, const ew_env *env, ew_app *app, e
     const char *more = ew_app_error(app);
     ew__log(env, EW_LOG_ERROR, "main", "%s", *more ? more : ew_err_text(err));
     if (isatty(STDERR_FILENO) && err == EW_EADDRINUSE) {
-        (void)fprintf(stderr, "Is it running already? %s --listen 127.0.0.1:0 takes a free port.\n", s->name);
+        (void)fprintf(stderr,
+                      "Is it running already? ss -ltnp shows who listens there; %s --listen 127.0.0.1:0 takes a free "
+                      "port.\n",
+                      s->name);
     }
     return EXIT_FAILURE;
 }
@@ -209,6 +213,22 @@ static void show_frames(ew__settings *s, uint64_t *since) {
     s->options.trace_frames = ew__say_frame;
     s->options.trace_ud = since;
     s->options.trace_bytes = s->verbose > 1 ? SIZE_MAX / 4 : FRAME_CUT;
+}
+
+/* Lists of imports may be slow to come: from the second second on a terminal is told why nothing happens. */
+static void wait_imports(const ew__settings *s, ew_app *app) {
+    static const char text[] = "waiting for the lists of imports ...", gone[] = "\r\033[K";
+    if (ew_app_wait_imports(app, IMPORTS_FIRST_MS) == EW_OK) {
+        return;
+    }
+    bool tell = !s->quiet && isatty(STDERR_FILENO);
+    if (tell) {
+        ew__write_all(STDERR_FILENO, text, sizeof text - 1);
+    }
+    (void)ew_app_wait_imports(app, IMPORTS_MS - IMPORTS_FIRST_MS);
+    if (tell) {
+        ew__write_all(STDERR_FILENO, gone, sizeof gone - 1);
+    }
 }
 
 static int run(ew__settings *s, logger *log, ew_app *app) {
@@ -234,7 +254,7 @@ static int run(ew__settings *s, logger *log, ew_app *app) {
         signals_done(&sig);
         return start_failed(s, env, app, err);
     }
-    (void)ew_app_wait_imports(app, IMPORTS_MS);
+    wait_imports(s, app);
     ew__app_jobs_wait(app, WORKER_MS);
     if (!s->quiet && isatty(STDOUT_FILENO)) {
         ew__say_table(app, s->name);

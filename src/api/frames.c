@@ -34,10 +34,12 @@ static const char *const secret_fields[] = {
     "authorization", "proxy-authorization", "cookie",       "set-cookie",    "x-api-key", "api-key",
     "token",         "x-auth-token",        "x-csrf-token", "x-goog-api-key"};
 
-static const char *const secret_names[] = {"token",      "access_token",  "refresh_token", "id_token", "auth_token",
-                                           "auth",       "authorization", "bearer",        "password", "passwd",
-                                           "passphrase", "secret",        "client_secret", "api_key",  "apikey",
-                                           "api-key",    "private_key",   "cookie",        "signature"};
+static const char
+    *const secret_names[] = {"token",      "access_token",  "refresh_token", "id_token",      "auth_token",
+                             "auth",       "authorization", "bearer",        "password",      "passwd",
+                             "passphrase", "secret",        "secrets",       "client_secret", "api_key",
+                             "apikey",     "api-key",       "private_key",   "cookie",        "signature",
+                             "blobapiurl", "blob_api_url"}; /* a URL that nobody can guess is the key to what is there */
 
 static bool same_name(ew_str a, const char *b) {
     size_t n = strlen(b);
@@ -87,6 +89,20 @@ static size_t string_end(ew_str text, size_t i) {
     return i < text.len ? i + 1 : text.len;
 }
 
+/* Behind the object or array that begins at i; text.len if its end is missing. */
+static size_t container_end(ew_str text, size_t i) {
+    size_t depth = 0;
+    while (i < text.len) {
+        char c = text.ptr[i];
+        i = c == '"' ? string_end(text, i) : i + 1;
+        depth += c == '{' || c == '[';
+        depth -= (c == '}' || c == ']') && depth > 0;
+        if (depth == 0)
+            return i;
+    }
+    return text.len;
+}
+
 static size_t skip_spaces(ew_str text, size_t i) {
     while (i < text.len && (text.ptr[i] == ' ' || text.ptr[i] == '\t'))
         i++;
@@ -100,10 +116,12 @@ static size_t secret_member(ew_str text, size_t i, size_t *ret_value) {
         return 0;
     at = skip_spaces(text, at + 1);
     *ret_value = at;
-    if (at >= text.len || text.ptr[at] == '{' || text.ptr[at] == '[')
+    if (at >= text.len)
         return 0;
     if (text.ptr[at] == '"')
         return string_end(text, at);
+    if (text.ptr[at] == '{' || text.ptr[at] == '[')
+        return container_end(text, at);
     while (at < text.len && !memchr(",}] \r\n", text.ptr[at], 6))
         at++;
     return at;

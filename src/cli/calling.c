@@ -39,7 +39,10 @@ static int read_traceparent(ew__calling *c, const char *text) {
 
 static int take_word(ew__calling *c, const char *word) {
     if (c->n_words == 3) {
-        return ew__cli_usagef(c->verb, "unexpected word %.80s", word);
+        char first = c->words[2][0];
+        return ew__cli_usagef(c->verb, "unexpected word %.80s%s", word,
+                              first == '{' || first == '[' ? "; INPUT is one word: put it in single quotes, '{...}'"
+                                                           : "");
     }
     c->words[c->n_words++] = word;
     return -1;

@@ -45,7 +45,18 @@ typedef struct ew__verb {
     const char *summary;
     int (*run)(int argc, char **argv);
     void (*help)(FILE *out);
+    /* for the completion of command lines: */
+    const ew__opt *options; /* its table; NULL for one that has verbs of its own */
+    const char *words;      /* its operands, as in its usage: "TARGET ACTION [INPUT]"; "a|b" is one of these */
+    const struct ew__jobs_noun *noun; /* whose verbs these are; or NULL */
 } ew__verb;
+
+/* __complete: prints what fits at the end of these words. verbs ends with a name that is NULL. The exit code. */
+int ew__complete(const ew__verb *verbs, int argc, char **argv);
+int ew__cmd_completion(int argc, char **argv);
+void ew__cmd_completion_help(FILE *out);
+extern const ew__opt ew__cmd_bench_options[], ew__cmd_call_options[], ew__cmd_check_options[],
+    ew__cmd_completion_options[], ew__cmd_serve_options[], ew__cmd_token_options[], ew__cmd_worker_options[];
 
 int ew__cmd_bench(int argc, char **argv);
 void ew__cmd_bench_help(FILE *out);
@@ -105,6 +116,7 @@ void ew__cli_write(int fd, ew_str text); /* as it is, in one write if the kernel
 /* {"error":{...}} on standard error. */
 void ew__cli_error(const ew_fault *fault);
 /* One line for people; nothing unless standard error is a terminal. */
+void ew__cli_quiet(void); /* from now on no hints, and no progress */
 void ew__cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* ew_json_format, appended to a text. */
 ew_err ew__cli_format(ew__text *out, const char *format, ...);
@@ -126,6 +138,22 @@ int ew__cli_read_json(const char *verb, const char *what, const char *text, bool
 int ew__cli_read_timeout(const char *verb, const char *text, uint64_t *ret_ms);
 /* options: what the verb has read; its env is filled in. 0, or an exit code after a message. */
 int ew__cli_client(const char *verb, const char *target, ew_client_options *options, ew_client **ret_client);
+
+/* ---- waiting.c: what is waited for ---- */
+
+/* Start with target and what (an action, or "the list of actions") and zeros. */
+typedef struct ew__waiting {
+    const char *target, *what;
+    const ew_client *client;
+    bool starts; /* the peer is a program that is started */
+    atomic_bool opened;
+    atomic_ullong chunks; /* its owner counts */
+} ew__waiting;
+
+/* What the client needs to tell how far it is; w is borrowed for the client's life. After ew__verbose_with. */
+void ew__waiting_with(ew__waiting *w, ew_client_options *options);
+/* From now on a line tells of it on a terminal, if it takes long; until ew__progress_end. */
+void ew__waiting_begin(ew__waiting *w, const ew_client *client);
 /* Says on a terminal that we wait for a runtime, if that takes long. Returns when one is there, or soon. */
 void ew__cli_await(const char *target, const ew_client *client, ew_request *request);
 
@@ -133,9 +161,12 @@ void ew__cli_await(const char *target, const ew_client *client, ew_request *requ
 
 /* What there is to tell now, one line without the time; "" for nothing. On a thread of its own. */
 typedef void (*ew__progress_fn)(void *ud, char *out, size_t size);
+/* An ew__progress_fn for what is always the same: ud is the text. */
+void ew__progress_text(void *ud, char *out, size_t size);
 /* From now on, if it takes longer than a second. One at a time; a second one is not shown. */
 void ew__progress_start(ew__progress_fn describe, void *ud);
-void ew__progress_end(void); /* the line goes; without a start nothing happens */
+void ew__progress_forbid(void); /* none at all, from now on */
+void ew__progress_end(void);    /* the line goes; without a start nothing happens */
 /* Somebody writes to the terminal: the line makes room as long as it is on. Any thread. */
 void ew__progress_pause(bool on);
 

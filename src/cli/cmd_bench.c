@@ -24,7 +24,7 @@ enum {
     OPT_HELP
 };
 
-static const ew__opt options[] = {
+const ew__opt ew__cmd_bench_options[] = {
     {"connections", 'c', "N",
      "connections to the target; 10, or 1 where the peer is a program that is\n"
      "started, or dials us",
@@ -59,7 +59,7 @@ void ew__cmd_bench_help(FILE *out) {
                   "Makes the same call many times and prints how fast that went.\n\n" EW__TARGET_HELP
                   "  ACTION  a key such as /flow/greet, or a name such as greet\n"
                   "  INPUT   JSON text, @file, or - for standard input; without it: null, on rrq {}\n\nOptions:\n");
-    ew__opts_help(out, options);
+    ew__opts_help(out, ew__cmd_bench_options);
     (void)fprintf(
         out, "\nWithout --rate each connection's next call begins when its last one has ended (closed loop): that\n"
              "shows what the peer can do at most, but a peer that stalls is asked less while it stalls. With --rate\n"
@@ -173,7 +173,7 @@ static int take_option(ew__bench_plan *plan, ew__opts *opts, int id) {
 
 static int read_options(ew__bench_plan *plan, int argc, char **argv) {
     ew__opts opts;
-    ew__opts_init(&opts, options, argc, argv, 0);
+    ew__opts_init(&opts, ew__cmd_bench_options, argc, argv, 0);
     for (int id = ew__opts_next(&opts); id != EW__OPT_END; id = ew__opts_next(&opts)) {
         int code = take_option(plan, &opts, id);
         if (code >= 0) {

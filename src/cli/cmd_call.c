@@ -7,43 +7,47 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/cli.h"
+#include "cli/explain.h"
+#include "cli/find.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_STREAM = EW__CALLING_OWN, OPT_INPUT_STREAM, OPT_HELP };
+enum { OPT_STREAM = EW__CALLING_OWN, OPT_INPUT_STREAM, OPT_QUIET, OPT_HELP };
 
-static const ew__opt options[] = {
+const ew__opt ew__cmd_call_options[] = {
     {"stream", 's', NULL, "print each chunk as it comes: {\"chunk\":...} lines, then {\"result\":...}", OPT_STREAM},
     {"input-stream", 0, NULL, "send each line of standard input as one input chunk (jsonrpc, reflection)",
      OPT_INPUT_STREAM},
     EW__CALLING_OPTIONS('t'),
+    {"quiet", 'q', NULL, "no hints, and no line that tells what is waited for", OPT_QUIET},
     {"help", 'h', NULL, "show this", OPT_HELP},
     {NULL, 0, NULL, NULL, 0},
 };
 
 #define LINE_MAX_BYTES ((size_t)16 * 1024 * 1024)
 #define GRACE_MS 1000
+#define LOOK_MS 5000 /* for a list of actions, before or after the call that is asked for */
 
 /* One run of the verb. */
 typedef struct job {
     ew__calling calling;
     bool stream;
     bool input_stream;
+    ew__waiting waiting;
     atomic_bool ended;
     atomic_int write_error; /* errno of standard output, or 0 */
 } job;
 
 void ew__cmd_call_help(FILE *out) {
-    (void)fprintf(out,
-                  "Usage: everywire call TARGET ACTION [INPUT] [OPTIONS] [-- COMMAND ARGS]\n\n"
-                  "Calls an action and prints its result as one line of JSON.\n\n" EW__TARGET_HELP
-                  "  ACTION  a key such as /flow/greet, or a name such as greet; on reflection also RUNTIME:KEY,\n"
-                  "          where several runtimes have the same\n"
-                  "  INPUT   JSON text, @file, or - for standard input; without it: null, on rrq {}\n\nOptions:\n");
-    ew__opts_help(out, options);
+    (void)fprintf(out, "Usage: everywire call TARGET ACTION [INPUT] [OPTIONS] [-- COMMAND ARGS]\n\n"
+                       "Calls an action and prints its result as one line of JSON.\n\n" EW__TARGET_HELP
+                       "  ACTION  a key such as /flow/greet, or a name such as greet; on reflection also RUNTIME:KEY,\n"
+                       "          where several runtimes have the same\n"
+                       "  INPUT   JSON text, @file, or - for standard input; without it: null, on rrq {}; at a\n"
+                       "          terminal an action that wants one is explained instead\n\nOptions:\n");
+    ew__opts_help(out, ew__cmd_call_options);
     (void)fprintf(
         out, "\nExit codes: 0 done, 1 the action failed, 2 bad usage, 3 peer not reached or lost, 4 peer broke the\n"
              "protocol, 5 the timeout passed, 130 interrupted. A failed call prints {\"error\":{...}} on\n"
@@ -74,6 +78,9 @@ static int take_option(job *j, ew__opts *opts, int id) {
     case OPT_INPUT_STREAM:
         j->input_stream = true;
         return -1;
+    case OPT_QUIET:
+        ew__cli_quiet();
+        return -1;
     case OPT_HELP:
         ew__cmd_call_help(stdout);
         return EW__EXIT_OK;
@@ -84,7 +91,7 @@ static int take_option(job *j, ew__opts *opts, int id) {
 
 static int read_options(job *j, int argc, char **argv) {
     ew__opts opts;
-    ew__opts_init(&opts, options, argc, argv, 0);
+    ew__opts_init(&opts, ew__cmd_call_options, argc, argv, 0);
     for (int id = ew__opts_next(&opts); id != EW__OPT_END; id = ew__opts_next(&opts)) {
         int code = take_option(j, &opts, id);
         if (code >= 0) {
@@ -102,6 +109,7 @@ static int read_options(job *j, int argc, char **argv) {
 
 static void on_chunk(ew_request *request, ew_str chunk, void *ud) {
     job *j = ud;
+    atomic_fetch_add(&j->waiting.chunks, 1);
     if (atomic_load(&j->write_error) != 0) {
         return;
     }
@@ -201,6 +209,85 @@ static int finish(job *j, const ew_end *end, int signal_number) {
 
 static void stop(void *ud) { ew_request_cancel(ud); }
 
+/* ---- with somebody at the terminal ---- */
+
+/* What the peer lists, if it does so soon. The request is the caller's to free, in any case. The signal that came, or 0. */
+static int look_at_list(ew_client *client, ew_request **ret_request, ew_end *ret_end) {
+    *ret_end = (ew_end){.status = EW_STATUS_UNKNOWN};
+    if (ew_client_list(client, &(ew_request_options){.timeout_ms = LOOK_MS}, ret_request) != EW_OK) {
+        return 0;
+    }
+    ew__interrupt *interrupt = ew__interrupt_start(stop, *ret_request);
+    (void)ew_request_wait(*ret_request, LOOK_MS + GRACE_MS, ret_end);
+    return ew__interrupt_end(interrupt);
+}
+
+/* Whether there is such an action in a list that has come. */
+static bool find(const job *j, const ew_end *end, ew__found *found) {
+    return end->status == EW_STATUS_OK && ew_json_typeof(end->result) == EW_JSON_OBJECT &&
+           ew__find_action(end->result, ew_str_from(j->calling.words[1]), found) == EW_OK;
+}
+
+static void print_explanation(const ew__calling *calling, const ew__found *found) {
+    (void)fprintf(stderr, "everywire call: %.200s wants an INPUT\n\n", calling->words[1]);
+    ew__explain(stderr, &(ew__explained){.target = calling->words[0],
+                                         .action = calling->words[1],
+                                         .command = calling->command,
+                                         .key = found->key,
+                                         .descriptor = found->descriptor});
+}
+
+/*
+ * Without INPUT an action that wants one is explained, not called; only where somebody sits at both ends, so that scripts
+ * get what they always got. -1: go on with the call; else the exit code.
+ */
+static int explain(job *j, ew_client *client) {
+    const ew__calling *calling = &j->calling;
+    ew_request *request = NULL;
+    ew__found found = {.n = 0};
+    ew_end end;
+    int code = -1;
+    if (calling->n_words > 2 || j->input_stream || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        return -1;
+    }
+    ew__waiting_begin(&j->waiting, client);
+    int signal_number = look_at_list(client, &request, &end);
+    ew__progress_end();
+    bool object = strncmp(calling->words[0], "rrq", 3) == 0;
+    if (signal_number) {
+        code = EW__EXIT_SIGNAL + signal_number;
+    } else if (end.status != EW_STATUS_OK && end.origin == EW_ORIGIN_CONNECT) {
+        code = ew__cli_ending("call", calling->words[0], &end); /* the call would not get further */
+    } else if (find(j, &end, &found) && found.n == 1 && ew__explain_wants_input(found.descriptor, object)) {
+        print_explanation(calling, &found);
+        code = EW__EXIT_USAGE;
+    }
+    ew__found_done(&found);
+    (void)ew_request_free(request);
+    return code;
+}
+
+/* There is no such action, or it has not found something: in the first case names that are like it. */
+static void suggest(job *j, ew_client *client) {
+    ew_request *request = NULL;
+    ew__found found = {.n = 0};
+    ew__text names = {0};
+    ew_end end;
+    if (!isatty(STDERR_FILENO)) {
+        return;
+    }
+    (void)look_at_list(client, &request, &end);
+    if (find(j, &end, &found) && found.n == 0 && found.n_near > 0 &&
+        ew__found_names(ew__text_view(&found.near), &names) == EW_OK) {
+        ew__cli_hint("did you mean %.*s?", (int)names.len, names.ptr);
+    }
+    ew__text_free(&names);
+    ew__found_done(&found);
+    (void)ew_request_free(request);
+}
+
+/* ---- all ---- */
+
 static int run(job *j, ew_client *client) {
     ew__calling *calling = &j->calling;
     ew_request *request = NULL;
@@ -216,14 +303,18 @@ static int run(job *j, ew_client *client) {
     }
     ew__text_free(&calling->input); /* the request has its own copy */
     ew__interrupt *interrupt = ew__interrupt_start(stop, request);
-    ew__cli_await(calling->words[0], client, request);
+    ew__waiting_begin(&j->waiting, client);
     int bad = j->input_stream ? send_input(j, request) : 0;
     ew_end end;
     if (ew_request_wait(request, calling->timeout_ms > 0 ? calling->timeout_ms + GRACE_MS : 0, &end) != EW_OK) {
         stalled();
     }
+    ew__progress_end();
     int signal_number = ew__interrupt_end(interrupt);
     int code = bad ? bad : finish(j, &end, signal_number);
+    if (code == EW__EXIT_FAILED && end.status == EW_STATUS_NOT_FOUND) {
+        suggest(j, client);
+    }
     (void)ew_request_free(request);
     return code;
 }
@@ -235,10 +326,13 @@ int ew__cmd_call(int argc, char **argv) {
     if (code < 0) {
         ew__interrupt_block(); /* before the client makes its thread */
         ew_client_options with = ew__calling_with(&j.calling);
+        j.waiting = (ew__waiting){.target = j.calling.words[0], .what = j.calling.words[1]};
+        ew__waiting_with(&j.waiting, &with);
         code = ew__cli_client("call", j.calling.words[0], &with, &client);
     }
     if (client) {
-        code = run(&j, client);
+        code = explain(&j, client);
+        code = code < 0 ? run(&j, client) : code;
         (void)ew_client_free(client);
     }
     ew__calling_done(&j.calling);

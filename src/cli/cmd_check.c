@@ -11,7 +11,7 @@
 
 enum { OPT_JSON = 1, OPT_REFERENCE, OPT_HELP };
 
-static const ew__opt options[] = {
+const ew__opt ew__cmd_check_options[] = {
     {"json", 0, NULL, "print each problem as one line of JSON: file, line, column, message", OPT_JSON},
     {"reference", 0, NULL, "print the page about the file instead, as Markdown", OPT_REFERENCE},
     {"help", 'h', NULL, "show this", OPT_HELP},
@@ -26,7 +26,7 @@ void ew__cmd_check_help(FILE *out) {
                        "whole). A file named *.toml is RRQ's own, rrq.toml, for everywire worker. Nothing is opened,\n"
                        "started or loaded but the file.\n"
                        "\nOptions:\n");
-    ew__opts_help(out, options);
+    ew__opts_help(out, ew__cmd_check_options);
     (void)fprintf(out, "\nExit codes: 0 no problem, 1 problems, 2 bad usage.\n"
                        "\nExamples:\n"
                        "  everywire check everywire.yaml\n"
@@ -43,7 +43,7 @@ typedef struct check {
 /* -1: go on; else the exit code. */
 static int read_words(check *c, int argc, char **argv) {
     ew__opts opts;
-    ew__opts_init(&opts, options, argc, argv, 0);
+    ew__opts_init(&opts, ew__cmd_check_options, argc, argv, 0);
     for (;;) {
         int id = ew__opts_next(&opts);
         if (id == EW__OPT_END) {

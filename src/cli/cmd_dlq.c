@@ -147,8 +147,11 @@ static int run_requeue(ew__jobs_cmd *cmd) {
     }
     cmd->filter.dlq = cmd->filter.dlq.len ? cmd->filter.dlq : ew_jobs_dlq(cmd->jobs);
     cmd->filter.limit = ew__jobs_number(cmd, EW__JOPT_LIMIT);
+    static char what[] = "requeueing dead letters";
+    ew__progress_start(ew__progress_text, what);
     ew_err err = ew_jobs_requeue(cmd->jobs, (ew_str){NULL, 0}, &cmd->filter, cmd->target_queue,
                                  ew__jobs_flag(cmd, EW__JOPT_DRY_RUN), &answer);
+    ew__progress_end();
     return ew__jobs_answer(cmd, err, answer, show_requeue);
 }
 
@@ -210,7 +213,7 @@ static const ew__jobs_verb verbs[] = {
     {NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-static const ew__jobs_noun noun = {
+const ew__jobs_noun ew__noun_dlq = {
     "dlq",
     "Dead letters: jobs that have failed for good.",
     "  everywire dlq list --function send_email\n"
@@ -221,5 +224,5 @@ static const ew__jobs_noun noun = {
     verbs,
 };
 
-int ew__cmd_dlq(int argc, char **argv) { return ew__noun_run(&noun, argc, argv); }
-void ew__cmd_dlq_help(FILE *out) { ew__noun_help(&noun, out); }
+int ew__cmd_dlq(int argc, char **argv) { return ew__noun_run(&ew__noun_dlq, argc, argv); }
+void ew__cmd_dlq_help(FILE *out) { ew__noun_help(&ew__noun_dlq, out); }

@@ -55,7 +55,7 @@ static const ew__jobs_verb verbs[] = {
     {NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-static const ew__jobs_noun noun = {
+const ew__jobs_noun ew__noun_health = {
     "health",
     "Tells which workers are alive.",
     "  everywire health\n"
@@ -63,5 +63,5 @@ static const ew__jobs_noun noun = {
     verbs,
 };
 
-int ew__cmd_health(int argc, char **argv) { return ew__noun_run(&noun, argc, argv); }
-void ew__cmd_health_help(FILE *out) { ew__noun_help(&noun, out); }
+int ew__cmd_health(int argc, char **argv) { return ew__noun_run(&ew__noun_health, argc, argv); }
+void ew__cmd_health_help(FILE *out) { ew__noun_help(&ew__noun_health, out); }

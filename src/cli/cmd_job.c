@@ -115,9 +115,13 @@ static int print_ended(ew__jobs_cmd *cmd, ew_answer *answer) {
 static int wait_for(ew__jobs_cmd *cmd, ew_str id) {
     waiting w = {.cmd = cmd};
     ew_answer *answer = NULL;
+    char what[120];
     ew__interrupt *interrupt = ew__interrupt_start(stop, cmd->jobs);
+    (void)snprintf(what, sizeof what, "waiting for the end of job %.*s", (int)(id.len < 80 ? id.len : 80), id.ptr);
+    ew__progress_start(ew__progress_text, what);
     ew_err err = ew_jobs_wait(cmd->jobs, id, ew__jobs_ms(cmd, EW__JOPT_WAIT_TIMEOUT),
                               ew__jobs_flag(cmd, EW__JOPT_STREAM) ? on_chunk : NULL, &w, &answer);
+    ew__progress_end();
     int signal_number = ew__interrupt_end(interrupt);
     if (err == EW_OK) {
         return print_ended(cmd, answer);
@@ -357,7 +361,7 @@ static const ew__jobs_verb verbs[] = {
     {NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-static const ew__jobs_noun noun = {
+const ew__jobs_noun ew__noun_job = {
     "job",
     "Durable jobs: calls that are kept until a worker has made them (everywire worker).",
     "  everywire job enqueue greet '{\"name\":\"Ada\"}'\n"
@@ -368,5 +372,5 @@ static const ew__jobs_noun noun = {
     verbs,
 };
 
-int ew__cmd_job(int argc, char **argv) { return ew__noun_run(&noun, argc, argv); }
-void ew__cmd_job_help(FILE *out) { ew__noun_help(&noun, out); }
+int ew__cmd_job(int argc, char **argv) { return ew__noun_run(&ew__noun_job, argc, argv); }
+void ew__cmd_job_help(FILE *out) { ew__noun_help(&ew__noun_job, out); }

@@ -197,7 +197,7 @@ static const ew__jobs_verb verbs[] = {
     {NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-static const ew__jobs_noun noun = {
+const ew__jobs_noun ew__noun_queue = {
     "queue",
     "Queues of durable jobs.",
     "  everywire queue list\n"
@@ -207,5 +207,5 @@ static const ew__jobs_noun noun = {
     verbs,
 };
 
-int ew__cmd_queue(int argc, char **argv) { return ew__noun_run(&noun, argc, argv); }
-void ew__cmd_queue_help(FILE *out) { ew__noun_help(&noun, out); }
+int ew__cmd_queue(int argc, char **argv) { return ew__noun_run(&ew__noun_queue, argc, argv); }
+void ew__cmd_queue_help(FILE *out) { ew__noun_help(&ew__noun_queue, out); }

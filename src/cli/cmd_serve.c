@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const ew__opt options[] = {
+const ew__opt ew__cmd_serve_options[] = {
     {"demo", 0, NULL, EW__DEMO_HELP, EW__CLI_DEMO},
     EW__SERVE_OPTIONS,
     {NULL, 0, NULL, NULL, 0},
@@ -21,7 +21,7 @@ void ew__cmd_serve_help(FILE *out) {
                   "Offers actions on a port that speaks every wire, or to a manager that it dials, until a signal\n"
                   "ends it. The first SIGINT or SIGTERM lets running calls finish, the second one ends at once.\n"
                   "\nOptions:\n");
-    ew__opts_help(out, options);
+    ew__opts_help(out, ew__cmd_serve_options);
     (void)fprintf(out, "\nDUR is 500ms, 2s, 1m, 1h; a bare number is seconds. Standard output says where it listens:\n"
                        "a table on a terminal, else one JSON line per listener and manager and {\"event\":\"ready\"}.\n"
                        "Logs go to standard error.\n"
@@ -125,5 +125,5 @@ int ew__cli_serve(const ew__serving *serving, int argc, char **argv) {
 }
 
 int ew__cmd_serve(int argc, char **argv) {
-    return ew__cli_serve(&(ew__serving){"serve", options, ew__cmd_serve_help, false}, argc, argv);
+    return ew__cli_serve(&(ew__serving){"serve", ew__cmd_serve_options, ew__cmd_serve_help, false}, argc, argv);
 }

@@ -11,7 +11,7 @@
 enum { OPT_NAME = 1, OPT_ACTION, OPT_WIRE, OPT_EXPIRES, OPT_TOKENS, OPT_JSON, OPT_HELP };
 #define LIST_MAX 64
 
-static const ew__opt table[] = {
+const ew__opt ew__cmd_token_options[] = {
     {"name", 0, "NAME", "new: what it is listed and revoked by; without it: one is made up", OPT_NAME},
     {"action", 0, "PATTERN",
      "new: it is for this action only, a key such as /flow/greet or a pattern such as\n"
@@ -49,7 +49,7 @@ void ew__cmd_token_help(FILE *out) {
                        "Tokens are what callers show to a server that asks for them (serve --tokens, or a\n"
                        "listener beyond loopback). A new one is printed once, and only its digest is kept.\n"
                        "Servers that run notice a change within a second.\n\nOptions:\n");
-    ew__opts_help(out, table);
+    ew__opts_help(out, ew__cmd_token_options);
     (void)fprintf(out, "\nExamples:\n"
                        "  everywire token new --name ci --action '/flow/*' --wire http --expires 720h\n"
                        "  everywire serve --demo --allow-remote --listen 0.0.0.0:3400\n"
@@ -229,7 +229,7 @@ int ew__cmd_token(int argc, char **argv) {
     } verbs[] = {{"new", make}, {"list", list}, {"revoke", remove_one}};
     wish w = {.n_words = 0};
     ew__opts opts;
-    ew__opts_init(&opts, table, argc, argv, 0);
+    ew__opts_init(&opts, ew__cmd_token_options, argc, argv, 0);
     for (int id = ew__opts_next(&opts); id != EW__OPT_END; id = ew__opts_next(&opts)) {
         int code = take(&w, &opts, id);
         if (code >= 0) {

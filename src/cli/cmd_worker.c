@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include <string.h>
 
-static const ew__opt options[] = {
+const ew__opt ew__cmd_worker_options[] = {
     {"demo", 0, NULL, EW__DEMO_HELP, EW__CLI_DEMO},
     {"id", 0, "ID", "as --worker-id", EW__CLI_ID},
     EW__SERVE_OPTIONS,
@@ -64,5 +64,5 @@ int ew__cmd_worker(int argc, char **argv) {
     } else if (argc > 0 && argv[0][0] != '-') {
         return ew__cli_usagef("worker", "unknown word %.80s; the only one is run", argv[0]);
     }
-    return ew__cli_serve(&(ew__serving){"worker", options, ew__cmd_worker_help, true}, argc, argv);
+    return ew__cli_serve(&(ew__serving){"worker", ew__cmd_worker_options, ew__cmd_worker_help, true}, argc, argv);
 }

@@ -281,9 +281,9 @@ static const struct {
     {"/flow/greet",
      greet,
      {.description = "Greets by name, in two chunks",
-      .input_schema =
-          "{\"anyOf\":[{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"default\":\"world\"}}},"
-          "{\"type\":\"string\"},{\"type\":\"null\"}],\"examples\":[{\"name\":\"Ada\"}]}",
+      .input_schema = "{\"anyOf\":[{\"type\":\"object\",\"properties\":{\"name\":{\"type\":[\"string\",\"null\"],"
+                      "\"default\":\"world\"}}},"
+                      "{\"type\":\"string\"},{\"type\":\"null\"}],\"examples\":[{\"name\":\"Ada\"}]}",
       .output_schema = "{\"type\":\"string\"}",
       .stream_schema = "{\"type\":\"string\"}"}},
     {"/flow/echo",
@@ -310,17 +310,18 @@ static const struct {
     {"/flow/fail",
      fail,
      {.description = "Fails as it is told to",
-      .input_schema =
-          "{\"type\":[\"object\",\"null\"],\"properties\":{\"status\":{\"type\":\"string\",\"default\":\"INTERNAL\"},"
-          "\"message\":{\"type\":\"string\"},\"details\":{},"
-          "\"retry_after\":{\"type\":\"number\",\"minimum\":0,\"description\":\"seconds; marks it retryable\"}},"
-          "\"examples\":[{\"status\":\"NOT_FOUND\",\"message\":\"no such thing\"}]}",
+      .input_schema = "{\"type\":[\"object\",\"null\"],\"properties\":{\"status\":{\"type\":[\"string\",\"null\"],"
+                      "\"default\":\"INTERNAL\"},"
+                      "\"message\":{\"type\":[\"string\",\"null\"]},\"details\":{},"
+                      "\"retry_after\":{\"type\":[\"number\",\"null\"],\"minimum\":0,\"description\":\"seconds; marks "
+                      "it retryable\"}},"
+                      "\"examples\":[{\"status\":\"NOT_FOUND\",\"message\":\"no such thing\"}]}",
       .output_schema = "{}"}},
     {"/flow/stream",
      ew__demo_stream,
      {.description = "Streams n chunks as fast as they are taken, returns its input",
       .input_schema =
-          "{\"type\":[\"object\",\"null\"],\"properties\":{"
+          "{\"description\":\"any JSON, which is returned; only an object can say how many\",\"properties\":{"
           "\"n\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":10000000,\"default\":100}},\"examples\":[{\"n\":3}]}",
       .output_schema = "{}",
       .stream_schema =
@@ -329,7 +330,9 @@ static const struct {
     {"/flow/sum",
      ew__demo_sum,
      {.description = "Adds the numbers of its input stream, or of an array; streams the running total",
-      .input_schema = "{\"type\":\"array\",\"items\":{\"type\":\"number\"},\"examples\":[[1,2,3]]}",
+      .input_schema =
+          "{\"items\":{\"type\":\"number\"},\"description\":\"an array of numbers; with an input stream it is not "
+          "looked at\",\"examples\":[[1,2,3]]}",
       .output_schema = "{\"type\":\"number\"}",
       .stream_schema = "{\"type\":\"number\"}"}},
     {"/flow/context",
@@ -339,15 +342,17 @@ static const struct {
       .output_schema =
           "{\"type\":\"object\",\"properties\":{\"wire\":{\"type\":\"string\"},\"key\":{\"type\":\"string\"},"
           "\"context\":{},"
-          "\"labels\":{\"type\":[\"object\",\"null\"]},\"trace_id\":{\"type\":\"string\"},\"span_id\":{\"type\":"
-          "\"string\"},"
+          "\"labels\":{\"type\":[\"object\",\"null\"]},\"trace_id\":{\"type\":[\"string\",\"null\"]},\"span_id\":{"
+          "\"type\":"
+          "[\"string\",\"null\"]},"
           "\"deadline_ms\":{\"type\":[\"integer\",\"null\"]},\"attempt\":{\"type\":[\"integer\",\"null\"]}}}"}},
     {"/flow/big",
      big,
      {.description = "Returns a string of that many letters",
-      .input_schema = "{\"type\":[\"object\",\"null\"],\"properties\":{"
-                      "\"bytes\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":15728640,\"default\":1024}},"
-                      "\"examples\":[{\"bytes\":100}]}",
+      .input_schema =
+          "{\"type\":[\"object\",\"null\"],\"properties\":{"
+          "\"bytes\":{\"type\":\"integer\",\"minimum\":0,\"description\":\"at most 15 MiB\",\"default\":1024}},"
+          "\"examples\":[{\"bytes\":100}]}",
       .output_schema = "{\"type\":\"string\"}"}},
     {"/tool/sha256",
      sha256,

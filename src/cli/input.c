@@ -15,8 +15,7 @@
     ((size_t)256 * 1024 *                                                                                              \
      1024) /* peers have their own, lower limits; this only keeps a mistake from filling the memory */
 
-#define AWAIT_STEPS 20
-#define AWAIT_STEP_MS 50
+#define EXCERPT 30 /* bytes of bad JSON that are shown on each side */
 
 static int read_fd(const char *verb, const char *name, int fd, ew__text *out) {
     for (;;) {
@@ -45,20 +44,61 @@ static int read_path(const char *verb, const char *path, ew__text *out) {
     return bad;
 }
 
+/* The place in the text, with a mark under it. Lines and control bytes become spaces; only the bytes around it. */
+static void show_place(ew_str text, size_t at) {
+    size_t from = at > EXCERPT ? at - EXCERPT : 0, to = text.len - at > EXCERPT ? at + EXCERPT : text.len;
+    char line[2 * EXCERPT + 16], mark[2 * EXCERPT + 16];
+    size_t n = 0, m = 0;
+    while (from > 0 && ((unsigned char)text.ptr[from] & 0xc0) == 0x80) {
+        from--; /* not within a character */
+    }
+    for (size_t i = from; i < to || (i == at && i == text.len); i++) {
+        unsigned char c = i < text.len ? (unsigned char)text.ptr[i] : ' ';
+        line[n++] = c < 0x20 || c == 0x7f ? ' ' : (char)c;
+        if (i <= at && (c & 0xc0) != 0x80) {
+            mark[m++] = i == at ? '^' : ' ';
+        }
+    }
+    (void)fprintf(stderr, "  %.*s\n  %.*s\n", (int)n, line, (int)m, mark);
+}
+
+/* What a user has probably done, if the text is no JSON. NULL: nothing that is known. */
+static const char *suspicion(ew_str text, size_t at) {
+    bool container = text.len > 0 && (text.ptr[0] == '{' || text.ptr[0] == '[');
+    char c = at < text.len ? text.ptr[at] : 0;
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    if (container && at == text.len) {
+        return "the end is missing; did the shell cut it at a space? put INPUT in single quotes";
+    }
+    if (container && letter) {
+        return "names and texts need double quotes; did the shell take them? put INPUT in single quotes: "
+               "'{\"name\":\"Ada\"}'";
+    }
+    if (container && c == '\'') {
+        return "JSON has double quotes only";
+    }
+    return container && (c == '}' || c == ']') ? "a comma or a value too few, or a comma too many before it" : NULL;
+}
+
 static int check_json(const char *verb, const char *what, ew_str text) {
     size_t at = 0;
     ew_err err = ew_json_check(text, &at);
     if (err == EW_OK) {
         return 0;
     }
-    int code = ew__cli_usagef(verb, "%s is not valid JSON (byte %zu): %s", what, at + 1,
-                              err == EW_ELIMIT ? "nested too deeply"
-                              : text.len == 0  ? "it is empty"
-                                               : "syntax error");
-    if (text.len > 0 && text.len < 100 && !memchr("{[\"", text.ptr[0], 3)) {
-        ew__cli_hint("text needs its double quotes: '\"%.*s\"'", (int)text.len, text.ptr);
+    const char *why = err == EW_ELIMIT ? "nested too deeply" : text.len == 0 ? "it is empty" : "syntax error";
+    const char *likely = err == EW_ELIMIT ? NULL : suspicion(text, at);
+    (void)fprintf(stderr, "everywire %s: %s is not valid JSON (byte %zu): %s\n", verb, what, at + 1,
+                  likely ? likely : why);
+    if (text.len > 0 && at <= text.len) {
+        show_place(text, at);
     }
-    return code;
+    if (text.len > 0 && text.len < 100 && !memchr("{[\"", text.ptr[0], 3)) {
+        (void)fprintf(stderr, "Text needs its double quotes: '\"%.*s\"'\n", (int)text.len, text.ptr);
+    } else {
+        (void)fprintf(stderr, "Try: everywire %s --help\n", verb);
+    }
+    return EW__EXIT_USAGE;
 }
 
 int ew__cli_read_json(const char *verb, const char *what, const char *text, bool files, ew__text *out) {
@@ -87,27 +127,9 @@ static void log_line(void *ud, ew_log_level level, const char *room, ew_str line
     (void)ud;
     (void)room;
     if (level <= EW_LOG_INFO) {
+        ew__progress_pause(true);
         (void)fprintf(stderr, "%.*s\n", (int)line.len, line.ptr);
-    }
-}
-
-void ew__cli_await(const char *target, const ew_client *client, ew_request *request) {
-    ew_end end;
-    if (!ew__cli_is_awaited(target)) {
-        return;
-    }
-    for (int i = 0; i < AWAIT_STEPS; i++) {
-        if (ew_client_runtimes(client) > 0 || ew_request_wait(request, AWAIT_STEP_MS, &end) != EW_ETIMEOUT) {
-            return;
-        }
-    }
-    const char *address = target + strlen("reflection://");
-    int host = (int)strlen(address);
-    while (host > 0 && address[host] != ':') {
-        host--;
-    }
-    if (isatty(STDERR_FILENO)) {
-        (void)fprintf(stderr, "waiting for a runtime on ws://%.*s:%d ...\n", host, address, ew_client_port(client));
+        ew__progress_pause(false);
     }
 }
 

@@ -105,6 +105,8 @@ typedef struct ew__jobs_noun {
         *verbs; /* ended by a name that is NULL. One without a name of its own ("") is the noun itself */
 } ew__jobs_noun;
 
+extern const ew__jobs_noun ew__noun_job, ew__noun_queue, ew__noun_dlq, ew__noun_health;
+
 int ew__noun_run(const ew__jobs_noun *noun, int argc, char **argv);
 void ew__noun_help(const ew__jobs_noun *noun, FILE *out);
 

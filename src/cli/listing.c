@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include <string.h>
 
-enum { OPT_TIMEOUT = 1, OPT_JSON, OPT_TELEMETRY, OPT_TOKEN, OPT_VERBOSE, OPT_HELP };
+enum { OPT_TIMEOUT = 1, OPT_JSON, OPT_TELEMETRY, OPT_TOKEN, OPT_VERBOSE, OPT_QUIET, OPT_HELP };
 
 const ew__opt ew__listing_table[] = {
     {"json", 'j', NULL, "print JSON also on a terminal", OPT_JSON},
@@ -18,6 +18,7 @@ const ew__opt ew__listing_table[] = {
     {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
     EW__TLS_OPTIONS,
     EW__VERBOSE_OPTION(OPT_VERBOSE),
+    {"quiet", 'q', NULL, "no hints, and no line that tells what is waited for", OPT_QUIET},
     {"help", 'h', NULL, "show this", OPT_HELP},
     {NULL, 0, NULL, NULL, 0},
 };
@@ -53,6 +54,9 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
         case OPT_VERBOSE:
             code = ew__verbose_take(&listing->verbose, listing->verb, opts.value);
             code = code == 0 ? -1 : code;
+            break;
+        case OPT_QUIET:
+            ew__cli_quiet();
             break;
         case OPT_JSON:
             listing->json = true;
@@ -116,7 +120,9 @@ int ew__listing_fetch(ew__listing *listing) {
                               .telemetry = listing->telemetry,
                               .token = listing->token,
                               .tls = listing->tls};
+    ew__waiting waiting = {.target = listing->target, .what = "the list of actions"};
     ew__verbose_with(&listing->verbose, &with);
+    ew__waiting_with(&waiting, &with);
     int code = ew__cli_client(listing->verb, listing->target, &with, &client);
     if (code != EW__EXIT_OK) {
         return code;
@@ -125,8 +131,9 @@ int ew__listing_fetch(ew__listing *listing) {
     ew_end end;
     ew_err err = ew_client_list(client, &opts, &request);
     if (err == EW_OK) {
-        ew__cli_await(listing->target, client, request);
+        ew__waiting_begin(&waiting, client);
         err = ew_request_wait(request, 0, &end);
+        ew__progress_end();
     }
     if (err == EW_OK) {
         code = keep(listing, &end);

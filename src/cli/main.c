@@ -4,25 +4,40 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/cli.h"
+#include "cli/jobs.h"
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#define LISTED ew__listing_table
+#define CALLED "TARGET ACTION [INPUT]"
+
 static const ew__verb verbs[] = {
-    {"serve", "offer actions on a port, or to a manager that is dialled", ew__cmd_serve, ew__cmd_serve_help},
-    {"call", "call an action and print its result", ew__cmd_call, ew__cmd_call_help},
-    {"list", "show the actions of a peer", ew__cmd_list, ew__cmd_list_help},
-    {"describe", "show one action of a peer", ew__cmd_describe, ew__cmd_describe_help},
-    {"bench", "call an action many times and tell how fast that was", ew__cmd_bench, ew__cmd_bench_help},
-    {"worker", "run durable jobs", ew__cmd_worker, ew__cmd_worker_help},
-    {"job", "enqueue a job, show, wait for, cancel, replay jobs", ew__cmd_job, ew__cmd_job_help},
-    {"queue", "show queues of jobs, pause and resume them", ew__cmd_queue, ew__cmd_queue_help},
-    {"dlq", "show jobs that have failed for good, and requeue them", ew__cmd_dlq, ew__cmd_dlq_help},
-    {"health", "tell whether a worker is alive", ew__cmd_health, ew__cmd_health_help},
-    {"token", "make, list and revoke the tokens that callers show", ew__cmd_token, ew__cmd_token_help},
-    {"check", "tell what is wrong with a configuration file", ew__cmd_check, ew__cmd_check_help},
+    {"serve", "offer actions on a port, or to a manager that is dialled", ew__cmd_serve, ew__cmd_serve_help,
+     ew__cmd_serve_options, "", NULL},
+    {"call", "call an action and print its result", ew__cmd_call, ew__cmd_call_help, ew__cmd_call_options, CALLED,
+     NULL},
+    {"list", "show the actions of a peer", ew__cmd_list, ew__cmd_list_help, LISTED, "TARGET", NULL},
+    {"describe", "show one action of a peer", ew__cmd_describe, ew__cmd_describe_help, LISTED, "TARGET ACTION", NULL},
+    {"bench", "call an action many times and tell how fast that was", ew__cmd_bench, ew__cmd_bench_help,
+     ew__cmd_bench_options, CALLED, NULL},
+    {"worker", "run durable jobs", ew__cmd_worker, ew__cmd_worker_help, ew__cmd_worker_options, "", NULL},
+    {"job", "enqueue a job, show, wait for, cancel, replay jobs", ew__cmd_job, ew__cmd_job_help, NULL, NULL,
+     &ew__noun_job},
+    {"queue", "show queues of jobs, pause and resume them", ew__cmd_queue, ew__cmd_queue_help, NULL, NULL,
+     &ew__noun_queue},
+    {"dlq", "show jobs that have failed for good, and requeue them", ew__cmd_dlq, ew__cmd_dlq_help, NULL, NULL,
+     &ew__noun_dlq},
+    {"health", "tell whether a worker is alive", ew__cmd_health, ew__cmd_health_help, NULL, NULL, &ew__noun_health},
+    {"token", "make, list and revoke the tokens that callers show", ew__cmd_token, ew__cmd_token_help,
+     ew__cmd_token_options, "new|list|revoke [NAME]", NULL},
+    {"check", "tell what is wrong with a configuration file", ew__cmd_check, ew__cmd_check_help, ew__cmd_check_options,
+     "FILE", NULL},
+    {"completion", "print a script that completes command lines in a shell", ew__cmd_completion,
+     ew__cmd_completion_help, ew__cmd_completion_options, "SHELL", NULL},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
-#define N_VERBS (sizeof verbs / sizeof *verbs)
+#define N_VERBS (sizeof verbs / sizeof *verbs - 1)
 
 static void help(FILE *out) {
     bool colour = ew__cli_colour(out == stderr ? STDERR_FILENO : STDOUT_FILENO);
@@ -30,7 +45,7 @@ static void help(FILE *out) {
     (void)fprintf(out, "%severywire%s: one action, every wire\n\nUsage: everywire VERB [OPTIONS] ...\n\nVerbs:\n", bold,
                   plain);
     for (size_t i = 0; i < N_VERBS; i++) {
-        (void)fprintf(out, "  %s%-10s%s %s\n", bold, verbs[i].name, plain, verbs[i].summary);
+        (void)fprintf(out, "  %s%-11s%s %s\n", bold, verbs[i].name, plain, verbs[i].summary);
     }
     (void)fprintf(
         out, "\nOptions:\n"
@@ -110,6 +125,9 @@ int main(int argc, char **argv) {
     const ew__verb *verb = find_verb(argv[1]);
     if (verb) {
         return verb->run(argc - 2, argv + 2);
+    }
+    if (strcmp(argv[1], "__complete") == 0) { /* for the scripts of completion.c: no verb for people */
+        return ew__complete(verbs, argc - 2, argv + 2);
     }
     if (is_one_of(argv[1], "--help", "-h", "help")) {
         return help_verb(argc - 2, argv + 2);

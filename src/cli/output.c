@@ -31,8 +31,15 @@ int ew__cli_usagef(const char *verb, const char *format, ...) {
     return ew__cli_usage(verb, problem);
 }
 
+static bool quiet; /* the user's wish, for the whole program */
+
+void ew__cli_quiet(void) {
+    quiet = true;
+    ew__progress_forbid();
+}
+
 void ew__cli_hint(const char *format, ...) {
-    if (!isatty(STDERR_FILENO)) {
+    if (quiet || !isatty(STDERR_FILENO)) {
         return;
     }
     bool colour = ew__cli_colour(STDERR_FILENO);
@@ -175,8 +182,66 @@ static bool is_secure(const char *target) {
     return n > 0 && target[n - 1] == 's';
 }
 
-static bool was_refused(const ew_end *end) {
-    return memmem(end->fault.message.ptr, end->fault.message.len, "refused", 7) != NULL;
+static bool says(const ew_end *end, const char *words) {
+    ew_str message = end->fault.message;
+    return message.len > 0 && memmem(message.ptr, message.len, words, strlen(words)) != NULL;
+}
+
+static void hint_wire(const char *verb) {
+    ew__cli_hint("does it speak the wire that the target names? everywire %s -v shows what came; a server of everywire "
+                 "speaks them all",
+                 verb);
+}
+
+static void hint_unreached(const char *verb, const char *target, const ew_end *end) {
+    if (says(end, "cannot start")) {
+        ew__cli_hint("what stands behind -- is a program and its arguments, without a shell");
+        return;
+    }
+    if (says(end, "ended with")) {
+        ew__cli_hint("the program has ended by itself: what it had to say stands above; try it by hand");
+        return;
+    }
+    if (!ew__cli_is_awaited(target) && is_secure(target) && !says(end, "refused")) {
+        return; /* somebody is there: what is wrong with TLS was said */
+    }
+    if (says(end, "closed the connection") || says(end, "connection was lost")) {
+        hint_wire(verb);
+        return;
+    }
+    if (ew__cli_is_awaited(target)) {
+        ew__cli_hint("a runtime dials us when it is started with GENKIT_ENV=dev GENKIT_REFLECTION_V2_SERVER=ws%s",
+                     target + strlen("reflection")); /* with the s of TLS, if it has one */
+    } else if (strncmp(target, "rrq", 3) == 0) {
+        ew__cli_hint("is the runner running? what stands behind -- is started as one");
+    } else if (ew__cli_is_stepflow(target)) {
+        ew__cli_hint(
+            "is the component server running? try: everywire call stepflow+http: echo -- everywire serve --demo "
+            "--port 0");
+    } else {
+        ew__cli_hint("is the server running there? one to try: everywire serve --demo");
+    }
+}
+
+/* What to do next. */
+static void hint_ending(const char *verb, const char *target, const ew_end *end, int code) {
+    if (code == EW__EXIT_UNREACHED) {
+        hint_unreached(verb, target, end);
+    } else if (code == EW__EXIT_PROTOCOL) {
+        hint_wire(verb);
+    } else if (code == EW__EXIT_DEADLINE) {
+        ew__cli_hint("--timeout 1m gives it longer; everywire %s -v shows how far it came", verb);
+    } else if (end->status == EW_STATUS_UNAUTHENTICATED) {
+        ew__cli_hint("the server wants a token: --token @FILE shows one that everywire token new has made there");
+    } else if (end->status == EW_STATUS_PERMISSION_DENIED) {
+        ew__cli_hint("a token may be for other actions or wires only; everywire token list tells, where the server is");
+    } else if (end->status == EW_STATUS_NOT_FOUND) {
+        ew__cli_hint("what is there shows: everywire list %s", target);
+    } else if (end->status == EW_STATUS_INVALID_ARGUMENT) {
+        ew__cli_hint("what it takes shows: everywire describe %s ACTION", target);
+    } else if (end->status == EW_STATUS_UNIMPLEMENTED) {
+        ew__cli_hint("the peer or its wire cannot do that; the README has a table of what each wire carries");
+    }
 }
 
 int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
@@ -189,22 +254,7 @@ int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
                               end->fault.message.ptr);
     }
     ew__cli_error(&end->fault);
-    if (code == EW__EXIT_UNREACHED && ew__cli_is_awaited(target)) {
-        ew__cli_hint("a runtime dials us when it is started with GENKIT_ENV=dev GENKIT_REFLECTION_V2_SERVER=ws%s",
-                     target + strlen("reflection")); /* with the s of TLS, if it has one */
-    } else if (code == EW__EXIT_UNREACHED && is_secure(target) && !was_refused(end)) {
-        return code; /* somebody is there: what is wrong with TLS was said */
-    } else if (code == EW__EXIT_UNREACHED && strncmp(target, "rrq", 3) == 0) {
-        ew__cli_hint("is the runner running? what stands behind -- is started as one");
-    } else if (code == EW__EXIT_UNREACHED && ew__cli_is_stepflow(target)) {
-        ew__cli_hint(
-            "is the component server running? try: everywire call stepflow+http: echo -- everywire serve --demo "
-            "--port 0");
-    } else if (code == EW__EXIT_UNREACHED) {
-        ew__cli_hint("is the server running? try: everywire serve --demo");
-    } else if (code == EW__EXIT_FAILED && end->status == EW_STATUS_NOT_FOUND) {
-        ew__cli_hint("what is there shows: everywire list %s", target);
-    }
+    hint_ending(verb, target, end, code);
     return code;
 }
 

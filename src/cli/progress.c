@@ -26,7 +26,7 @@ static struct {
     uint64_t since_ms;
     pthread_t thread;
     unsigned paused;
-    bool runs, over, drawn;
+    bool runs, over, drawn, forbidden;
 } line = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void write_some(const char *bytes, size_t n) {
@@ -83,10 +83,14 @@ static void *run(void *arg) {
     return NULL;
 }
 
+void ew__progress_text(void *ud, char *out, size_t size) { (void)snprintf(out, size, "%s", (const char *)ud); }
+
+void ew__progress_forbid(void) { line.forbidden = true; }
+
 void ew__progress_start(ew__progress_fn describe, void *ud) {
     pthread_condattr_t clock;
     sigset_t all, old;
-    if (line.runs || !isatty(STDERR_FILENO)) {
+    if (line.runs || line.forbidden || !isatty(STDERR_FILENO)) {
         return;
     }
     (void)pthread_condattr_init(&clock);

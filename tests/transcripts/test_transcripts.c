@@ -526,7 +526,7 @@ static void play(const char *path, const char *file, rig_split split, uint64_t s
     for (size_t i = 1; i < sizeof p->pairs / sizeof *p->pairs; i++)
         if ((p->pair = p->pairs[i]) != NULL)
             compare(p); /* nothing came on the others meanwhile */
-    watched_end(p->pairs, sizeof p->pairs / sizeof *p->pairs, p->frames, p->lengths);
+    watched_end(&p->r, p->frames, p->lengths);
     rig_finish(&p->r);
     if (p->blobs)
         p->blobs->free(p->blobs);

@@ -57,9 +57,10 @@ static void watched_bytes(rig_pair *pair, int from, const uint8_t *bytes, size_t
 }
 
 /* All has been said. */
-static void watched_end(rig_pair *const *pairs, size_t n, bool frames, bool lengths) {
-    for (size_t i = 0; i < n; i++) {
-        watched *w = pairs[i] ? pairs[i]->watched : NULL;
+static void watched_end(rig *r, bool frames, bool lengths) {
+    r->watch = NULL; /* what is cut off at the end is not looked at */
+    for (rig_pair *pair = r->pairs; pair; pair = pair->next) {
+        watched *w = pair->watched;
         if (!w)
             continue;
         ew__split_end(&w->split);
@@ -71,7 +72,7 @@ static void watched_end(rig_pair *const *pairs, size_t n, bool frames, bool leng
         free(w->bytes[0]);
         free(w->bytes[1]);
         free(w);
-        pairs[i]->watched = NULL;
+        pair->watched = NULL;
     }
 }
 

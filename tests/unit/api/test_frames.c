@@ -97,6 +97,8 @@ static void test_api_frames__secrets_are_left_out(void **state) {
                 "+12.3ms #1 > {\"token\":\"[redacted]\",\"a\":{\"Password\" : \"[redacted]\",\"api_key\":[redacted]},"
                 "\"tokens\":1}\n");
     expect_text(EW_FRAME_LINE, "{\"token\":\"S3CRET that is cut", "+12.3ms #1 > {\"token\":\"[redacted]\"\n");
+    expect_text(EW_FRAME_LINE, "{\"auth\":{\"uid\":\"S3}CRET\",\"a\":[1]},\"b\":2,\"secrets\":[\"S3CRET",
+                "+12.3ms #1 > {\"auth\":[redacted],\"b\":2,\"secrets\":[redacted]\n");
     expect_text(EW_FRAME_SSE, "data: {\"secret\":\"S3CRET\"}\n", "+12.3ms #1 > data: {\"secret\":\"[redacted]\"}\n");
 }
 
