@@ -186,6 +186,20 @@ class Matrix(unittest.TestCase):
         # Host and Origin are asked for whatever the token
         self.assertEqual(get("/metrics", bearer(self.right) + [("Origin", "http://evil.example")]).status, 403)
 
+    def test_jobs(self):
+        job = self.folder.new("job-" + os.urandom(3).hex(), "--action", "/jobs/flow/*")
+        store = "sqlite:" + os.path.join(self.folder.path, "jobs.db")
+        with Server("--tokens", self.folder.file, "--store", store) as s:
+            for path in ("/jobs/flow/echo", "/jobs/tool/sha256"):
+                self.assertEqual(s.post(path, b'{"data":{}}').status, 401)
+                self.assertEqual(s.post(path, b'{"data":{}}', bearer(self.other)).status, 403)
+            self.assertEqual(s.post("/jobs/tool/sha256", b'{"data":{}}', bearer(job)).status, 403)
+            self.assertEqual(s.get("/jobs", bearer(job)).status, 403)
+            r = s.post("/jobs/flow/echo", b'{"data":{}}', bearer(job))
+            self.assertLess(r.status, 300, r)
+            self.assertEqual(s.get("/jobs").status, 401)
+            self.assertEqual(s.get("/jobs", bearer(self.right)).status, 200)
+
     def test_rrq_cancels_need_a_token(self):
         port = self.server.port
         with rrq_support.Rrq(port) as c, rrq_support.Rrq(port) as stranger, rrq_support.Rrq(port) as other:
