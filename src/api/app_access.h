@@ -28,7 +28,10 @@ typedef struct ew__app_access {
 ew_err ew__app_access_configure(struct ew_app *app, const ew_app_options *options);
 /* The file of tokens, NULL for none. EW_OK, EW_ENOMEM. */
 ew_err ew__app_access_tokens(struct ew_app *app, const char *tokens);
-/* Whether a listener can be reached from other machines. Its address, for people; or NULL. */
+/*
+ * Whether a listener can be reached from other machines by those who have shown nothing, not even a certificate. Its
+ * address, for people; or NULL.
+ */
 const char *ew__app_reachable(const struct ew_app *app);
 /*
  * Before anything listens: reads the tokens, and refuses to be open to everybody. EW_OK; EW_EACCESS and others:

@@ -77,9 +77,13 @@ static void check_telemetry(pass *p) {
     }
 }
 
-/* The files are opened, as they will be at the start: what is wrong with them is better known now. */
+/*
+ * The files are opened, as they will be at the start: what is wrong with them is better known now. Without a certificate
+ * here the command line may have one.
+ */
 static void check_tls(pass *p) {
-    ew_err err = p->check ? ew__app_tls_start(p->app) : EW_OK;
+    const ew_tls_options *tls = &p->config->tls.options;
+    ew_err err = p->check && (tls->certificate || tls->key) ? ew__app_tls_start(p->app) : EW_OK;
     if (err != EW_OK) {
         app_problem(p, p->config->tls.node, "tls", err);
     }

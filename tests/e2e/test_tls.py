@@ -445,6 +445,14 @@ class Renewal(unittest.TestCase):
         self.assertEqual(r.code, 1, r)
         self.assertRegex(r.out.decode(), "everywire.yaml:2:.*turning.pem holds no certificate")
 
+    def test_file_and_command_line(self):
+        """The file listens, the command line has the certificate: the file can be read again even so."""
+        pki.write("listens.yaml", "listen: ['https=127.0.0.1:0']\n")
+        with Server("--config", pki.path("listens.yaml"), *pki.serves(), listen=()) as s:
+            s.signal(signal.SIGHUP)
+            self.assertTrue(wait_until(lambda: "listens.yaml was read again" in s.stderr()), s.stderr())
+            self.assertIn("server.pem was read again", s.stderr())
+
     def test_import_of_a_file(self):
         with Server(*pki.serves(), listen=("jsonrpcs=127.0.0.1:0",)) as far:
             pki.write("gateway.yaml", "imports:\n- {target: 'jsonrpcs://localhost:%d', prefix: far, tls: {ca: ca.pem}}\n" % far.port)
