@@ -20,7 +20,7 @@ static void must(bool holds) {
 static void check(const ew__schema *schema, ew_str json) {
     ew__schema_report report;
     uint64_t steps, quiet_steps;
-    ew__schema_report_init(&report, ew_env_default());
+    ew__schema_report_init(&report, ew_env_default(), (ew_str){NULL, 0});
     ew_err err = ew__schema_check_counting(schema, ew_env_default(), json, &report, &steps);
     must(err == EW_OK || err == EW_ETYPE || err == EW_ELIMIT);
     must(steps <= EW__SCHEMA_STEPS + json.len * EW__SCHEMA_STEPS_PER_BYTE);

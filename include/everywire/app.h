@@ -22,10 +22,15 @@ struct uv_loop_s;
 
 /* Everything is optional; zero means the default. All slices and pointers are copied at registration. */
 typedef struct ew_action_options {
-    const char *description;   /* one line for people */
-    const char *input_schema;  /* JSON Schema text */
-    const char *output_schema; /* JSON Schema text */
-    const char *stream_schema; /* JSON Schema text of one chunk */
+    const char *description; /* one line for people */
+    /*
+     * JSON Schema, 2020-12 or draft-07 (docs/schema.md). They are compiled at registration. An input that does not fit
+     * is refused with INVALID_ARGUMENT on every wire before the handler is called (one that is absent counts as null; a
+     * call with an input stream may leave it out); a result or a chunk that does not fit fails the call with INTERNAL.
+     */
+    const char *input_schema;
+    const char *output_schema;
+    const char *stream_schema; /* of one chunk */
     const char *metadata;      /* JSON object text; handed out by listings */
     bool may_block;            /* run the handler on a worker thread instead of on the loop */
     /*
@@ -33,6 +38,7 @@ typedef struct ew_action_options {
      * no trace. A schema can mark them, too: "x-everywire-secret": true, or "format": "password".
      */
     const char *const *secrets;
+    bool unchecked_output; /* output_schema and stream_schema describe only: nothing is checked against them */
 } ew_action_options;
 
 /* Everything is optional; zero means the default. */
@@ -87,7 +93,8 @@ EW_API ew_app *ew_app_free(ew_app *app);
 /*
  * Registers an action under "/<type>/<name>"; the name may hold slashes. options may be NULL. Allowed before the
  * start and while the app runs (a new version of the list is then published to all loops). EW_OK; EW_EINVAL: bad key
- * or handler; EW_ESYNTAX: a schema or the metadata is no JSON; EW_EEXISTS; EW_ELIMIT; EW_ENOMEM.
+ * or handler, or a schema is none (ew_app_error names the keyword); EW_ESYNTAX: a schema or the metadata is no JSON;
+ * EW_EEXISTS; EW_ELIMIT; EW_ENOMEM.
  */
 EW_API ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler, void *arg,
                             const ew_action_options *options);

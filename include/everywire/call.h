@@ -76,7 +76,9 @@ EW_API bool ew_call_has_input_stream(const ew_call *call);
 /*
  * Sends one chunk. EW_OK; EW_FULL: taken, but the reader is behind: wait for ew_call_on_room (or ew_call_wait_room)
  * before the next; EW_ESYNTAX, EW_ENOMEM; EW_ELIMIT: a producer that did not wait has reached the hard limit, the
- * call fails RESOURCE_EXHAUSTED; EW_ECANCELLED: nobody listens any more (the call still wants its end); EW_EENDED.
+ * call fails RESOURCE_EXHAUSTED; EW_ETYPE: it breaks the action's stream_schema, the call fails INTERNAL (from another
+ * thread that shows at the next one, as EW_ECANCELLED); EW_ECANCELLED: nobody listens any more (the call still wants its
+ * end); EW_EENDED.
  */
 EW_API ew_err ew_call_chunk(ew_call *call, ew_str json);
 
@@ -84,8 +86,8 @@ EW_API ew_err ew_call_chunk(ew_call *call, ew_str json);
 EW_API ew_err ew_call_chunkf(ew_call *call, const char *format, ...);
 
 /*
- * Ends the call with a result (an empty slice means null). EW_OK, EW_EENDED; on EW_ESYNTAX the call fails INTERNAL:
- * it has ended too.
+ * Ends the call with a result (an empty slice means null). EW_OK, EW_EENDED; on EW_ESYNTAX, and on EW_ETYPE (it breaks
+ * the action's output_schema), the call fails INTERNAL: it has ended too.
  */
 EW_API ew_err ew_call_done(ew_call *call, ew_str json);
 

@@ -185,7 +185,9 @@ ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler, void *
     }
     ew_err err = ew__registry_add(&app->registry, key, ops, ud, handler, arg, options);
     if (err != EW_OK) {
-        set_error(app, "action %.200s: %s", key, ew_err_text(err));
+        char why[400];
+        bool schema = ew__contract_say(app->env, options, why, sizeof why);
+        set_error(app, "action %.120s: %s", key, schema ? why : ew_err_text(err));
         return err;
     }
     pthread_mutex_lock(&app->lock);

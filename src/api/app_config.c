@@ -104,7 +104,8 @@ static void add_all(pass *p, const char *const *texts, const char *key, ew_err (
 
 /* ---- imports and actions ---- */
 
-static ew_err print_item(const pass *p, const ew__node *node, uint8_t digest[EW__SHA256_SIZE]) {
+static ew_err print_item(const pass *p, const ew__node *node, const ew__config_action *action,
+                         uint8_t digest[EW__SHA256_SIZE]) {
     ew__buf text;
     ew__buf_init(&text, p->config->arena.env, 8 * EW__CONFIG_BYTES);
     (void)ew__buf_cstr(&text, p->config->folder); /* relative paths are part of what it says */
@@ -113,6 +114,10 @@ static ew_err print_item(const pass *p, const ew__node *node, uint8_t digest[EW_
         (void)ew__node_print(node->key, &text);
     }
     ew_err err = ew__node_print(node, &text);
+    if (action) {
+        ew__app_config_print_schemas(action, &text);
+        err = err == EW_OK ? text.err : err;
+    }
     ew__sha256_of(text.ptr, text.len, digest);
     ew__buf_done(&text);
     return err;
@@ -192,7 +197,8 @@ static bool check_action(pass *p, const ew__config_action *action) {
     bool ok = check_json(p, action->node, "input_schema", say->input_schema);
     ok = check_json(p, action->node, "output_schema", say->output_schema) && ok;
     ok = check_json(p, action->node, "stream_schema", say->stream_schema) && ok;
-    return check_json(p, action->node, "metadata", say->metadata) && ok;
+    ok = check_json(p, action->node, "metadata", say->metadata) && ok;
+    return ok && ew__app_config_check_schemas(p->config, action);
 }
 
 /* What has had a problem before is left out, without another one. */
@@ -228,14 +234,17 @@ static ew__app_config_item *find_old(ew__app_config_items *old, const uint8_t di
 }
 
 /* Makes what an import or (the other is NULL) an action says, unless it is there. */
-static void make_item(pass *p, const ew__node *node, const ew__config_import *import, const ew__config_action *action,
+static void make_item(pass *p, const ew__node *node, const ew__config_import *import, ew__config_action *action,
                       ew__app_config_items *old) {
     ew__app_config_item item = {.source = NULL};
     made result = {.source = NULL};
     if (node->bad) {
         return;
     }
-    ew_err err = print_item(p, node, item.print);
+    if (action) {
+        ew__app_config_load_schemas(p->config, action);
+    }
+    ew_err err = print_item(p, node, action, item.print);
     ew__app_config_item *same = err == EW_OK ? find_old(old, item.print) : NULL;
     p->app->error[0] = 0;
     if (same) {
@@ -257,7 +266,7 @@ static void make_item(pass *p, const ew__node *node, const ew__config_import *im
 /* Imports, then actions, as items of the pass; those of `old` (NULL: none) are used again. */
 static void make_items(pass *p, ew__app_config_items *old) {
     const ew__config_import *imports = p->config->imports.items;
-    const ew__config_action *actions = p->config->actions.items;
+    ew__config_action *actions = p->config->actions.items;
     size_t room = p->config->imports.n + p->config->actions.n + (old ? old->n : 0) + 1; /* never none */
     p->items.list = ew__alloc(p->config->arena.env, room * sizeof *p->items.list);
     if (!p->items.list) {

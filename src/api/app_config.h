@@ -45,6 +45,16 @@ void ew__app_config_options(const ew__config *config, ew_app_options *options);
 void ew__app_config_rehearse(const ew_env *env, ew__config *config, bool allow_remote);
 
 /*
+ * Schemas of an action (app_config_schema.c). Those that are "@FILE" become the file's text; what cannot be read is a
+ * problem, and is then not there.
+ */
+void ew__app_config_load_schemas(ew__config *config, ew__config_action *action);
+/* Appends them: a file may change while its name stays. */
+void ew__app_config_print_schemas(const ew__config_action *action, ew__buf *out);
+/* Whether they are schemas: what is not is a problem, at its place. */
+bool ew__app_config_check_schemas(ew__config *config, const ew__config_action *action);
+
+/*
  * Adds what the file names to an app that is not started: listeners, managers, imports, actions, plug-ins. What fails
  * is a problem of the file, at its place, and the rest goes on. EW_OK, EW_ESYNTAX (there are problems), EW_ENOMEM.
  */

@@ -137,9 +137,11 @@ static ew_err make_action(exec_source *self, ew_str key, const ew_action_options
                                              bridge, ew__bridge_drop, &self->action)
                      : EW_ENOMEM;
     if (err != EW_OK && bridge)
-        ew__bridge_drop(bridge);
-    if (err == EW_OK)
+        ew__bridge_drop(bridge); /* no action has it */
+    if (err == EW_OK) {
         self->action->ours = true;
+        err = ew__contract_make(env, options, &self->action->contract, NULL);
+    }
     ew__buf_done(&descriptor);
     return err;
 }
@@ -163,7 +165,12 @@ ew_err ew__source_new_exec(ew_app *app, const char *key, const ew_exec_options *
     if (err == EW_OK)
         err = make_action(self, ew_str_from(key), action);
     if (err != EW_OK) {
-        (void)snprintf(app->error, sizeof app->error, "action %.120s: %s", key, problem ? problem : ew_err_text(err));
+        char why[400];
+        bool schema = !problem && ew__contract_say(app->env, action, why, sizeof why);
+        (void)snprintf(app->error, sizeof app->error, "action %.100s: %s", key,
+                       schema    ? why
+                       : problem ? problem
+                                 : ew_err_text(err));
         ew__source_free(&self->source);
         return err;
     }

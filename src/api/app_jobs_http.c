@@ -224,17 +224,16 @@ static ew_err read_trace(ew__inquiry *it, ew_str *ret) {
  * "/jobs/flow/echo" is the key "/flow/echo", or a name with a slash if the app has that; "/jobs/echo" is a name.
  * Whether the app has it.
  */
-static bool read_function(const ew__exchange *exchange, ew_str *ret) {
+static bool read_function(const ew__exchange *exchange, ew_str *ret, ew__action **ret_action) {
     const ew__actions *actions = exchange->conn->site->actions;
     const size_t base = sizeof PATH - 1;
     ew_str key = ew__str(exchange->path.ptr + base, exchange->path.len - base);
     ew_str name = key.len ? ew__str(key.ptr + 1, key.len - 1) : key;
-    ew__action *action = NULL;
     bool is_key = name.len && memchr(name.ptr, '/', name.len);
     *ret = is_key ? key : name;
-    if (ew__actions_find(actions, *ret, &action) == EW_OK)
+    if (ew__actions_find(actions, *ret, ret_action) == EW_OK)
         return true;
-    if (!is_key || ew__actions_find(actions, name, &action) != EW_OK)
+    if (!is_key || ew__actions_find(actions, name, ret_action) != EW_OK)
         return false;
     *ret = name;
     return true;
@@ -248,6 +247,26 @@ static void read_guard(reader *r, ew_job_options *options) {
     options->debounce_ms = duration(r, "debounce_window");
     options->rate_limit_key = option(r, "rate_limit");
     options->rate_limit_ms = duration(r, "rate_limit_window");
+}
+
+/* What the action would refuse when its time has come is refused now. */
+static bool unfit(ew__inquiry *it, const ew__action *action, ew_str params) {
+    const ew_env *env = it->desk->jobs->env;
+    ew__schema_report report;
+    ew_fault fault;
+    if (!action->contract.input)
+        return false;
+    bool fits = ew__contract_fits(env, action->contract.input, EW__CONTRACT_INPUT, params, &report, &fault);
+    if (!fits) {
+        ew__buf out;
+        ew__buf_init(&out, env, SIZE_MAX / 2);
+        (void)ew__json_format(&out, "{\"code\":%d,\"status\":%Q,\"message\":%q,\"details\":%j}",
+                              ew_status_http(fault.status), ew_status_name(fault.status), fault.message, fault.details);
+        ew__inquiry_answer(it, ew_status_http(fault.status), NONE, &out);
+        ew__buf_done(&out);
+    }
+    ew__schema_report_done(&report);
+    return !fits;
 }
 
 static void enqueue(ew__inquiry *it, ew_str body) {
@@ -267,14 +286,18 @@ static void enqueue(ew__inquiry *it, ew_str body) {
     if (option(&r, "result_ttl").len)
         options.result_ttl_ms = &ttl;
     read_guard(&r, &options);
-    bool known = read_function(it->exchange, &options.function);
+    ew__action *action = NULL;
+    bool known = read_function(it->exchange, &options.function, &action);
     if (refused(&r))
         return;
     ew_str queue = options.queue.len ? ew__queue_name(options.queue) : self->jobs->queue;
-    if (!known && ew__app_jobs_is_own(self, queue)) {
+    bool own = ew__app_jobs_is_own(self, queue);
+    if (!known && own) {
         ew__inquiry_fail(it, 404, NONE, "no such action; GET /api/actions lists them");
         return;
     }
+    if (known && own && unfit(it, action, body))
+        return;
     ew_err err = read_trace(it, &options.trace);
     if (err == EW_OK)
         err = ew__jobs_prepare(self->jobs, &options, &it->op, r.problem, sizeof r.problem);

@@ -133,7 +133,8 @@ static ew__outcome_kind kind_of(const attempt *a, const ew__end *end) {
         return EW__OUTCOME_TIMEOUT;
     if (end->status == EW_STATUS_CANCELLED && atomic_load(&a->call->cancelled))
         return EW__OUTCOME_CANCELLED;
-    if (is_missing(a, end))
+    bool unfit = end->status == EW_STATUS_INVALID_ARGUMENT && end->origin == EW_ORIGIN_LOCAL;
+    if (unfit || is_missing(a, end)) /* its params will not be others the next time */
         return EW__OUTCOME_FATAL;
     return end->fault.retryable ? EW__OUTCOME_RETRY : EW__OUTCOME_ERROR;
 }

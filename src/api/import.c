@@ -492,6 +492,11 @@ static ew_err read_describe(ew__import *import, const ew_action_options *describ
     ew__buf out;
     ew__buf_init(&out, import->arena.env, (size_t)1024 * 1024);
     ew_err err = ew__descriptor_begin(&out, import->names[0].here, describe);
+    char why[400];
+    if (err == EW_OK && ew__contract_say(import->arena.env, describe, why, sizeof why)) {
+        ew__buf_done(&out);
+        return fail(import->source.app, EW_EINVAL, "%s", why);
+    }
     if (err == EW_OK)
         err = ew__arena_str(&import->arena, ew__buf_view(&out), &import->descriptor);
     ew__buf_done(&out);

@@ -19,6 +19,7 @@ void ew__action_unref(ew__action *action) {
     const ew_env *env = action->env;
     if (action->drop)
         action->drop(action->ops_ud);
+    ew__contract_done(&action->contract);
     ew__arena_done(&action->arena);
     ew__free(env, action, sizeof *action);
 }
@@ -125,6 +126,8 @@ static ew_err new_action(const ew_env *env, ew_str key, const ew_action_options 
     }
     if (err == EW_OK)
         err = find_secrets(action);
+    if (err == EW_OK)
+        err = ew__contract_make(env, options, &action->contract, NULL);
     if (err != EW_OK) {
         ew__action_unref(action);
         return err;

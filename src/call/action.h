@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "call/contract.h"
 #include "json/secrets.h"
 #include <everywire/app.h>
 #include <pthread.h>
@@ -32,6 +33,7 @@ typedef struct ew__action {
     ew_str long_key;                           /* "RUNTIME:/flow/greet" when another program has it; else empty */
     bool ours; /* another program has it, but it is as good as ours: what is not takes no key from it */
     void (*drop)(void *ops_ud); /* gives ops_ud back; may be NULL */
+    ew__contract contract;      /* of actions that we run; other programs look after their own */
     ew__arena arena;
 } ew__action;
 

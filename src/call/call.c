@@ -165,8 +165,34 @@ static ew_err finish(ew_call *call, const ew__end *end) {
     return EW_OK;
 }
 
+/* What is wrong with a value, kept as long as the call: without memory for them the details are left out. */
+static void keep_fault(ew_call *call, ew_fault *fault) {
+    if (ew__arena_str(&call->arena, fault->message, &fault->message) != EW_OK)
+        fault->message = EW_STR("out of memory");
+    if (fault->details.len && ew__arena_str(&call->arena, fault->details, &fault->details) != EW_OK)
+        fault->details = ew__str(NULL, 0);
+}
+
+/* Whether a value fits what the action says of it; schema may be NULL. */
+static bool fits(ew_call *call, const ew__schema *schema, ew__contract_part part, ew_str json, ew_fault *fault) {
+    ew__schema_report report;
+    if (!schema)
+        return true;
+    bool ok = ew__contract_fits(call->home->env, schema, part, json, &report, fault);
+    if (!ok)
+        keep_fault(call, fault);
+    ew__schema_report_done(&report);
+    return ok;
+}
+
 ew_err ew__call_done_valid(ew_call *call, ew_str json) {
     ew__end end = {.status = EW_STATUS_OK, .origin = EW_ORIGIN_ACTION, .result = json.len ? json : EW_STR("null")};
+    ew_fault fault;
+    bool heard = call->callee_open && call->caller_open;
+    if (call->action && heard && !fits(call, call->action->contract.output, EW__CONTRACT_RESULT, json, &fault)) {
+        ew__call_fault_as(call, EW_ORIGIN_ACTION, &fault);
+        return EW_ETYPE;
+    }
     return finish(call, &end);
 }
 
@@ -199,13 +225,24 @@ static ew_err lose_chunk(ew_call *call, ew_err err, ew_str too_much) {
     return err;
 }
 
+/* One that its action does not allow: likewise. */
+static ew_err refuse_chunk(ew_call *call, const ew_fault *fault) {
+    ew__end end = {.status = fault->status, .origin = EW_ORIGIN_ACTION, .fault = *fault};
+    tell_end(call, &end);
+    abandon(call, EW__CANCEL_GONE);
+    return EW_ETYPE;
+}
+
 ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
+    ew_fault fault;
     if (!call->callee_open)
         return EW_EENDED;
     if (!call->caller_open)
         return EW_ECANCELLED;
     if (!call->wants_chunks)
         return EW_OK;
+    if (call->action && !fits(call, call->action->contract.chunk, EW__CONTRACT_CHUNK, json, &fault))
+        return refuse_chunk(call, &fault);
     observe_chunk(call, json.len);
     ew_err err = call->caller->chunk(call, json);
     if (err == EW_FULL)
@@ -216,6 +253,20 @@ ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
 }
 
 /* ---- towards the callee ---- */
+
+/*
+ * The one place that every served call comes by: what the action would not take never reaches it, and is refused before
+ * anything was promised to the caller. Where the input comes as a stream there need not be another.
+ */
+static bool input_fits(ew_call *call) {
+    ew_fault fault;
+    const ew__schema *schema = call->action ? call->action->contract.input : NULL;
+    bool streamed = call->has_input && (call->input.len == 0 || call->input.ptr[0] == 'n');
+    if (!schema || streamed || fits(call, schema, EW__CONTRACT_INPUT, call->input, &fault))
+        return true;
+    ew__call_fault_as(call, EW_ORIGIN_LOCAL, &fault);
+    return false;
+}
 
 static void begin(ew_call *call, const ew__callee_ops *callee, void *ud) {
     call->callee = callee;
@@ -235,6 +286,8 @@ static void start(ew_call *call, const ew__callee_ops *callee, void *ud) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
         return;
     }
+    if (!input_fits(call))
+        return;
     if (call->caller->accepted)
         call->caller->accepted(call);
     callee->open(call);

@@ -321,9 +321,16 @@ static const ew__field action_fields[] = {
     {.name = "input_schema",
      .type = EW__FIELD_JSON_TEXT,
      ACTION(describe.input_schema),
-     .help = "JSON Schema of the input, as YAML or as a text of JSON"},
+     .help =
+         "JSON Schema of the input (docs/schema.md): as YAML, as a text of JSON, or `'@FILE'`; what does not fit is "
+         "refused, unless the action is a peer's, which sees to that itself"},
     {.name = "output_schema", .type = EW__FIELD_JSON_TEXT, ACTION(describe.output_schema), .help = "of the result"},
     {.name = "stream_schema", .type = EW__FIELD_JSON_TEXT, ACTION(describe.stream_schema), .help = "of one chunk"},
+    {.name = "unchecked_output",
+     .type = EW__FIELD_BOOL,
+     ACTION(describe.unchecked_output),
+     .usual = "false",
+     .help = "`output_schema` and `stream_schema` describe only: nothing is checked against them"},
     {.name = "metadata",
      .type = EW__FIELD_JSON_TEXT,
      ACTION(describe.metadata),

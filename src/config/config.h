@@ -175,4 +175,7 @@ bool ew__config_runs_code(const ew__config *config);
 struct stat;
 const char *ew__config_distrusts(const struct stat *file);
 
+/* The text of a file that the configuration names, at most EW__CONFIG_BYTES. False: `why` says what is in the way. */
+bool ew__config_read_beside(const char *path, ew__buf *out, char *why, size_t size);
+
 #endif

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -87,6 +88,23 @@ static int read_file(const char *path, ew__buf *bytes, char folder[PATH_MAX], st
     return bad;
 }
 
+static const char *reason(int number, char text[128]) {
+    return number == NOT_REGULAR ? "it is no regular file" : strerror_r(number, text, 128);
+}
+
+bool ew__config_read_beside(const char *path, ew__buf *out, char *why, size_t size) {
+    char folder[PATH_MAX], text[128];
+    struct stat file;
+    int bad = read_file(path, out, folder, &file);
+    if (!bad && out->len > EW__CONFIG_BYTES) {
+        bad = EFBIG;
+    }
+    if (bad) {
+        (void)snprintf(why, size, "it cannot be read: %s", reason(bad, text));
+    }
+    return !bad;
+}
+
 static bool is_toml(const char *path) {
     size_t n = strlen(path);
     return n > 5 && strcmp(path + n - 5, ".toml") == 0;
@@ -105,7 +123,7 @@ static ew_err parse_rrq(const ew_env *env, ew_str bytes, const char *folder, ew_
 /* Without its bytes a file has one problem. */
 static ew_err unreadable(const ew_env *env, int number, ew__config **ret_config) {
     char text[128];
-    const char *why = number == NOT_REGULAR ? "it is no regular file" : strerror_r(number, text, sizeof text);
+    const char *why = reason(number, text);
     if (ew__config_parse(env, ew__str(NULL, 0), "", variable, NULL, ret_config) != EW_OK) {
         return EW_ENOMEM;
     }

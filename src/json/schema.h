@@ -35,14 +35,19 @@ ew_err ew__schema_compile(const ew_env *env, ew_str text, ew__draft draft, ew__s
                           ew__schema **ret);
 void ew__schema_free(ew__schema *schema); /* NULL is fine */
 
+/* Whether it says nothing that a value could break, as {} does. */
+bool ew__schema_takes_all(const ew__schema *schema);
+
 /* How a text fails: a line for people, and the list for programs. No value of the text is in it; names of members are. */
 typedef struct ew__schema_report {
+    ew_str before;
     ew__buf line;   /* "/name: expected string, got integer" */
     ew__buf errors; /* {"errors":[{"path":..,"keyword":..,"schema_path":..,"message":..}, ...]} */
     unsigned n;
 } ew__schema_report;
 
-void ew__schema_report_init(ew__schema_report *report, const ew_env *env);
+/* The line begins with `before`, borrowed until the check. Allocates nothing. */
+void ew__schema_report_init(ew__schema_report *report, const ew_env *env, ew_str before);
 void ew__schema_report_done(ew__schema_report *report);
 
 /*

@@ -243,6 +243,11 @@ ew_err ew__schema_compile(const ew_env *env, ew_str text, ew__draft draft, ew__s
     return EW_OK;
 }
 
+bool ew__schema_takes_all(const ew__schema *schema) {
+    return schema->root->kind == EW__SCHEMA_TRUE ||
+           (schema->root->kind == EW__SCHEMA_RULES && schema->root->n_rules == 0);
+}
+
 void ew__schema_free(ew__schema *schema) {
     if (schema == NULL) {
         return;

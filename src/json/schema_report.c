@@ -14,7 +14,8 @@
 #define NAME_SHOWN 128 /* bytes of one name in a path */
 #define MESSAGE_MAX 256
 
-void ew__schema_report_init(ew__schema_report *report, const ew_env *env) {
+void ew__schema_report_init(ew__schema_report *report, const ew_env *env, ew_str before) {
+    report->before = before;
     ew__buf_init(&report->line, env, LINE_MAX_BYTES);
     ew__buf_init(&report->errors, env, ERRORS_MAX_BYTES);
     report->n = 0;
@@ -55,6 +56,7 @@ static void write_error(ew__schema_report *report, ew_str path, ew_str schema_pa
     (void)ew__json_format(out, "{\"path\":%q,\"keyword\":%Q,\"schema_path\":%q,\"message\":%Q}", path, keyword,
                           schema_path, message);
     if (report->n++ == 0) {
+        (void)ew__buf_str(&report->line, report->before);
         (void)ew__buf_str(&report->line, path.len > 0 && path.len < 512 ? path : ew__str(NULL, 0));
         (void)ew__buf_cstr(&report->line, path.len > 0 && path.len < 512 ? ": " : "");
         (void)ew__buf_cstr(&report->line, message);

@@ -309,6 +309,15 @@ static void test_api_app__refuses(void **state) {
     assert_int_equal(ew_app_action(app, "/flow/x y", echo, NULL, NULL), EW_EINVAL);
     assert_int_equal(ew_app_action(app, "/flow/x", NULL, NULL, NULL), EW_EINVAL);
     assert_int_equal(ew_app_action(app, "/flow/x", echo, NULL, &(ew_action_options){.input_schema = "{"}), EW_ESYNTAX);
+    assert_string_equal(ew_app_error(app), "action /flow/x: input_schema: the schema is not valid JSON");
+    const ew_action_options no_schema = {.output_schema = "{\"properties\":{\"a\":{\"minLength\":true}}}"};
+    assert_int_equal(ew_app_action(app, "/flow/x", echo, NULL, &no_schema), EW_EINVAL);
+    assert_string_equal(ew_app_error(app),
+                        "action /flow/x: output_schema: /properties/a/minLength: this must be a whole "
+                        "number, 0 or more");
+    assert_int_equal(ew_app_exec(app, "/flow/x", &(ew_exec_options){.argv = (const char *[]){"cat", NULL}}, &no_schema),
+                     EW_EINVAL);
+    assert_non_null(strstr(ew_app_error(app), "output_schema: /properties/a/minLength"));
     assert_int_equal(ew_app_action(app, "/flow/x", echo, NULL, &(ew_action_options){.metadata = "[]"}), EW_ESYNTAX);
     assert_int_equal(ew_app_action(app, "/flow/x", echo, NULL, NULL), EW_OK);
     assert_int_equal(ew_app_action(app, "/flow/x", echo, NULL, NULL), EW_EEXISTS);

@@ -61,7 +61,7 @@ static void test_json_schema__reports(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         ew__schema_report report;
-        ew__schema_report_init(&report, ew_env_default());
+        ew__schema_report_init(&report, ew_env_default(), (ew_str){NULL, 0});
         assert_int_equal(check(rows[i].schema, ew_str_from(rows[i].json), &report), EW_ETYPE);
         ew_str line = ew__buf_view(&report.line), errors = ew__buf_view(&report.errors);
         if (!ew_str_eq(line, ew_str_from(rows[i].line))) {
@@ -79,7 +79,7 @@ static void test_json_schema__reports(void **state) {
 static void test_json_schema__many_faults(void **state) {
     ew__schema_report report;
     (void)state;
-    ew__schema_report_init(&report, ew_env_default());
+    ew__schema_report_init(&report, ew_env_default(), (ew_str){NULL, 0});
     assert_int_equal(check("{\"items\":{\"type\":\"string\"}}", EW_STR("[1,2,3,4,5,6,7,8,9,10]"), &report), EW_ETYPE);
     assert_int_equal(report.n, EW__SCHEMA_ERRORS_MAX);
     assert_true(ew_str_eq(ew_json_get(ew__buf_view(&report.errors), "/errors/7/path"), EW_STR("\"/7\"")));
@@ -334,7 +334,7 @@ static void test_json_schema__memory_fails_checking(void **state) {
     ew__buf_char(&text, '}');
     for (uint64_t n = 1;; n++) {
         ew__schema_report report;
-        ew__schema_report_init(&report, &t.env);
+        ew__schema_report_init(&report, &t.env, (ew_str){NULL, 0});
         ew__test_env_fail_at(&t, n, false);
         ew_err err = ew__schema_check(schema, &t.env, ew__buf_view(&text), &report);
         bool failed = ew__test_env_failed(&t) != 0;

@@ -87,7 +87,7 @@ static void run_cases(tally *t, const ew__schema *schema, const char *file, ew_s
     ew_str cases = ew_json_get(group, "/tests");
     while (ew_json_next(cases, &it)) {
         ew__schema_report report;
-        ew__schema_report_init(&report, ew_env_default());
+        ew__schema_report_init(&report, ew_env_default(), (ew_str){NULL, 0});
         bool valid = ew_json_get_bool(it.value, "/valid", false);
         ew_err err = ew__schema_check(schema, ew_env_default(), ew_json_get(it.value, "/data"), &report);
         t->cases++;

@@ -424,14 +424,14 @@ static void test_wire_stepflow_codec__info(void **state) {
     ew__action *action = NULL;
     ew__buf out = fresh();
     shelf_init(&s);
-    shelf_add(&s, "/flow/a", &(ew_action_options){.output_schema = "{}", .input_schema = "[]"});
+    shelf_add(&s, "/flow/a", &(ew_action_options){.output_schema = "{}", .input_schema = "true"});
     shelf_add(&s, "/flow/same", NULL);
     shelf_add(&s, "/tool/same", NULL);
     s.actions = ew__registry_get(&s.registry);
     assert_int_equal(ew__actions_find(s.actions, EW_STR("/a"), &action), EW_OK);
     assert_int_equal(ew__sf_write_info(&out, s.actions, action), EW_OK);
     check_buf(&out, "{'info':{'component':'/a','output_schema':{}" OURS(
-                        "/flow/a", "'name':'a','actionType':'flow','inputSchema':[],'outputSchema':{}") "}");
+                        "/flow/a", "'name':'a','actionType':'flow','inputSchema':true,'outputSchema':{}") "}");
     assert_int_equal(ew__actions_find(s.actions, EW_STR("/tool/same"), &action), EW_OK);
     assert_int_equal(ew__sf_write_info(&out, s.actions, action), EW_OK);
     check_buf(&out, "{'info':{'component':'/tool/same'" OURS("/tool/same", "'name':'same','actionType':'tool'") "}");
