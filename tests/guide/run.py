@@ -161,10 +161,7 @@ class Run:
         self.shell.run(self.script(command))
         if before is not None:
             self.until_said(command, before)
-            for _ in range(5):  # as people do: between two programs of a line nobody may hear it
-                self.shell.press(b"\x03")
-                if self.shell.wait(ended, 1):
-                    break
+            self.shell.press(b"\x03")
         elif command.text.endswith("&"):  # the reader goes on when it has said what the page says
             self.until_said(command, wanted)
         if not self.shell.wait(ended, self.limit):

@@ -19,6 +19,22 @@ MARK = "\x1e"
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\x1b\][^\x07]*\x07")
 
 
+def shown(line):
+    """What a line looks like in the end: a carriage return goes to its beginning, and what follows overwrites or erases."""
+    cells, at = [], 0
+    for part in re.split(r"(\r|\x1b\[[012]?K)", line):
+        if part == "\r":
+            at = 0
+        elif part.startswith("\x1b["):
+            cells = cells[:at] if part != "\x1b[2K" else []
+        else:
+            part = ESCAPES.sub("", part)
+            cells[len(cells):] = " " * (at - len(cells))
+            cells[at:at + len(part)] = part
+            at += len(part)
+    return "".join(cells)
+
+
 class Terminal:
     """A terminal of its own. While one is waited for, all are read: a program whose output nobody takes would stop.
     program: a script that runs there alone; without one there is an interactive shell, which says $? between two marks before it waits
@@ -74,7 +90,8 @@ class Terminal:
                 del Terminal.open[master]
 
     def text(self):
-        return ESCAPES.sub("", self._said.decode("utf-8", "replace")).replace("\r\n", "\n").replace("\r", "\n")
+        lines = self._said.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+        return "\n".join(shown(line) if "\r" in line or "\x1b" in line else line for line in lines)
 
     def take(self):
         """What was said since the last one."""
