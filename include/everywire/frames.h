@@ -38,6 +38,12 @@ typedef struct ew_frame {
     ew_str text;         /* what it carries, cut to trace_bytes */
     uint64_t size;       /* how long `bytes` is when not cut */
     uint64_t text_size;  /* how long `text` is when not cut */
+    /*
+     * Whether members of that name are secret: the actions of an app say so (their schemas, ew_action_options.secrets). A
+     * name without a pointer asks whether whole payloads are. NULL: no action says anything. Kept for ew_frame_format.
+     */
+    bool (*is_secret)(const void *secrets, ew_str name);
+    const void *secrets;
 } ew_frame;
 
 /* Told of each frame, on the loop thread of its connection: several at once if there are several loops. */
@@ -49,7 +55,8 @@ typedef void (*ew_frame_fn)(void *ud, const ew_frame *frame);
  * A frame as lines for people, each ended by a newline: "+12.3ms #1 > POST /greet HTTP/1.1". since_ns is what times are
  * counted from. Control bytes are escaped, bytes that are no text become hexadecimal digits. Secrets are left out: the
  * values of Authorization, Cookie and similar header fields, of members such as "token" and "password", of such names
- * in a query. Writes at most size bytes, a terminating zero included (out may be NULL if size is 0); returns how many
+ * in a query, and of members that the app's actions mark as secret (an app knows them, a client does not); where the
+ * actions have secrets, parts of messages and bytes of no framing are left out whole. Writes at most size bytes, a terminating zero included (out may be NULL if size is 0); returns how many
  * bytes the whole has without that zero. Any thread; needs no memory.
  */
 EW_API size_t ew_frame_format(const ew_frame *frame, uint64_t since_ns, unsigned flags, char *out, size_t size);

@@ -80,6 +80,8 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
     app->drain_ms = options->drain_ms;
     app->allow_remote = options->allow_remote;
     ew__tapping_init(&app->tapping, options->trace_frames, options->trace_ud, options->trace_bytes);
+    app->tapping.is_secret = ew__registry_is_secret;
+    app->tapping.secrets = &app->registry;
     ew__app_telemetry_configure(app, options->telemetry, options->telemetry_realtime);
     ew_err err = copy_hosts(app, options->allow_hosts);
     if (err == EW_OK)

@@ -16,6 +16,7 @@ typedef struct writer {
     char *out;
     size_t size;
     size_t len; /* of the whole, written or not */
+    const ew_frame *frame;
 } writer;
 
 static void put(writer *w, const char *bytes, size_t n) {
@@ -58,8 +59,30 @@ static bool is_one_of(ew_str name, const char *const *names, size_t n) {
     return false;
 }
 
-static bool is_secret_name(ew_str name) {
-    return is_one_of(name, secret_names, sizeof secret_names / sizeof *secret_names);
+static bool is_secret_name(const ew_frame *frame, ew_str name) {
+    return is_one_of(name, secret_names, sizeof secret_names / sizeof *secret_names) ||
+           (frame->is_secret && frame->is_secret(frame->secrets, name));
+}
+
+/* What could be anything, cut anywhere: names do not tell what of it is secret. */
+static bool is_part(const ew_frame *frame) {
+    switch (frame->kind) {
+    case EW_FRAME_WEBSOCKET:
+        return (frame->opcode < 8 && !frame->fin) || frame->opcode == 0;
+    case EW_FRAME_HTTP_BODY:
+        return frame->text_size > 0 &&
+               frame->size != frame->text_size; /* a chunk: it has a line of its own before it */
+    default:
+        return frame->kind == EW_FRAME_BYTES;
+    }
+}
+
+static bool is_hidden(const ew_frame *frame) {
+    if (!frame->is_secret || frame->kind == EW_FRAME_HTTP_HEAD)
+        return false;
+    /* a name with an escape may be any: it is secret as soon as one is */
+    return frame->is_secret(frame->secrets, ew__str(NULL, 0)) ||
+           (is_part(frame) && frame->is_secret(frame->secrets, EW_STR("\\")));
 }
 
 /* ---- text ---- */
@@ -104,15 +127,16 @@ static size_t container_end(ew_str text, size_t i) {
 }
 
 static size_t skip_spaces(ew_str text, size_t i) {
-    while (i < text.len && (text.ptr[i] == ' ' || text.ptr[i] == '\t'))
+    while (i < text.len && memchr(" \t\r\n", text.ptr[i], 4))
         i++;
     return i;
 }
 
 /* The member that begins at i has a secret name and a value: where the value ends, else 0. *ret_value: where it begins. */
-static size_t secret_member(ew_str text, size_t i, size_t *ret_value) {
+static size_t secret_member(const ew_frame *frame, ew_str text, size_t i, size_t *ret_value) {
     size_t end = string_end(text, i), at = skip_spaces(text, end);
-    if (end < i + 2 || at >= text.len || text.ptr[at] != ':' || !is_secret_name(ew__str(text.ptr + i + 1, end - i - 2)))
+    if (end < i + 2 || at >= text.len || text.ptr[at] != ':' ||
+        !is_secret_name(frame, ew__str(text.ptr + i + 1, end - i - 2)))
         return 0;
     at = skip_spaces(text, at + 1);
     *ret_value = at;
@@ -128,11 +152,11 @@ static size_t secret_member(ew_str text, size_t i, size_t *ret_value) {
 }
 
 /* The same of "?token=..." or "&token=..." in a target. */
-static size_t secret_query(ew_str text, size_t i, size_t *ret_value) {
+static size_t secret_query(const ew_frame *frame, ew_str text, size_t i, size_t *ret_value) {
     size_t at = i + 1;
     while (at < text.len && !memchr("=&? \"", text.ptr[at], 5))
         at++;
-    if (at >= text.len || text.ptr[at] != '=' || !is_secret_name(ew__str(text.ptr + i + 1, at - i - 1)))
+    if (at >= text.len || text.ptr[at] != '=' || !is_secret_name(frame, ew__str(text.ptr + i + 1, at - i - 1)))
         return 0;
     *ret_value = ++at;
     while (at < text.len && !memchr("& \"\r\n", text.ptr[at], 5))
@@ -140,27 +164,36 @@ static size_t secret_query(ew_str text, size_t i, size_t *ret_value) {
     return at;
 }
 
-/* One line of text. */
-static void put_text(writer *w, ew_str text) {
-    for (size_t i = 0; i < text.len;) {
-        size_t value = 0, end = text.ptr[i] == '"'                         ? secret_member(text, i, &value)
-                                : text.ptr[i] == '?' || text.ptr[i] == '&' ? secret_query(text, i, &value)
-                                                                           : 0;
-        if (end > value) {
-            bool quoted = text.ptr[value] == '"';
-            put(w, text.ptr + i, value - i); /* a name of ours, a colon and spaces */
-            puts_to(w, quoted ? "\"" HIDDEN "\"" : HIDDEN);
-            i = end;
+/* Text as it is, but for what would drive a terminal and for line ends; i is moved on. */
+static void put_character(writer *w, ew_str text, size_t *i) {
+    size_t n = character(text, *i);
+    if (n > 0)
+        put(w, text.ptr + *i, n);
+    else if (!memchr("\r\n", text.ptr[*i], 2))
+        put_escaped(w, (unsigned char)text.ptr[*i]);
+    *i += n > 0 ? n : 1;
+}
+
+/* One line, which begins at i and ends at end. Where it got to: behind it if a secret goes on in lines that follow. */
+static size_t put_line(writer *w, ew_str text, size_t i, size_t end) {
+    while (i < end) {
+        char c = text.ptr[i];
+        size_t value = 0, behind = c == '"'               ? secret_member(w->frame, text, i, &value)
+                                   : c == '?' || c == '&' ? secret_query(w->frame, text, i, &value)
+                                                          : 0;
+        if (behind <= value) {
+            put_character(w, text, &i);
             continue;
         }
-        size_t n = character(text, i);
-        if (n > 0)
-            put(w, text.ptr + i, n);
-        else
-            put_escaped(w, (unsigned char)text.ptr[i]);
-        i += n > 0 ? n : 1;
+        while (i < value)
+            put_character(w, text, &i);
+        puts_to(w, text.ptr[value] == '"' ? "\"" HIDDEN "\"" : HIDDEN);
+        i = behind;
     }
+    return i;
 }
+
+static void put_text(writer *w, ew_str text) { (void)put_line(w, text, 0, text.len); }
 
 static void put_field(writer *w, ew_str line) {
     const char *colon = memchr(line.ptr, ':', line.len);
@@ -243,21 +276,20 @@ static void put_label(writer *w, const ew_frame *frame) {
 /* Each line of a text that has several. */
 static void put_lines(writer *w, layout *l, ew_str text) {
     bool head = l->frame->kind == EW_FRAME_HTTP_HEAD;
-    while (text.len > 0) {
-        const char *newline = memchr(text.ptr, '\n', text.len);
-        size_t len = newline ? (size_t)(newline - text.ptr) : text.len, used = len + (newline ? 1 : 0);
-        len -= len > 0 && text.ptr[len - 1] == '\r';
-        ew_str line = ew__str(text.ptr, len);
-        if (len > 0) {
+    for (size_t i = 0; i < text.len;) {
+        const char *newline = memchr(text.ptr + i, '\n', text.len - i);
+        size_t next = newline ? (size_t)(newline - text.ptr) + 1 : text.len, end = next - (newline != NULL);
+        end -= end > i && text.ptr[end - 1] == '\r';
+        if (end > i) {
             begin_line(w, l);
             if (l->n == 1)
                 put_label(w, l->frame);
             if (head && l->n > 1)
-                put_field(w, line);
+                put_field(w, ew__str(text.ptr + i, end - i));
             else
-                put_text(w, line);
+                end = put_line(w, head ? ew__str(text.ptr, end) : text, i, end);
         }
-        text = ew__str(text.ptr + used, text.len - used);
+        i = end > next ? end : next;
     }
 }
 
@@ -303,6 +335,13 @@ static void put_payload(writer *w, layout *l) {
         put_close(w, l, text);
         return;
     }
+    if (size > 0 && is_hidden(frame)) {
+        begin_line(w, l);
+        put_label(w, frame);
+        puts_to(w, HIDDEN);
+        put_cut(w, 0, size);
+        return;
+    }
     bool may_be_binary = frame->kind == EW_FRAME_BYTES || (frame->kind == EW_FRAME_WEBSOCKET && frame->opcode != 1);
     if (!may_be_binary || is_text(text)) {
         put_lines(w, l, text);
@@ -322,7 +361,7 @@ static void put_payload(writer *w, layout *l) {
 }
 
 size_t ew_frame_format(const ew_frame *frame, uint64_t since_ns, unsigned flags, char *out, size_t size) {
-    writer w = {.out = out, .size = size > 0 ? size - 1 : 0};
+    writer w = {.out = out, .size = size > 0 ? size - 1 : 0, .frame = frame};
     layout l;
     init_layout(&l, frame, since_ns, flags & EW_FRAME_COLOUR);
     if (frame->kind == EW_FRAME_OPENED || frame->kind == EW_FRAME_CLOSED)

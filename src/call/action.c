@@ -103,8 +103,11 @@ static ew_err find_secrets(ew__action *action) {
     ew_str pointers = ew_json_member(action->descriptor, EW_STR("x-everywire-secrets"));
     ew_err err = ew__secrets_find(&action->arena, ew_json_member(action->descriptor, EW_STR("inputSchema")), pointers,
                                   &action->secret_input);
-    return err == EW_OK ? ew__secrets_find(&action->arena, ew_json_member(action->descriptor, EW_STR("outputSchema")),
-                                           pointers, &action->secret_output)
+    if (err == EW_OK)
+        err = ew__secrets_find(&action->arena, ew_json_member(action->descriptor, EW_STR("outputSchema")), pointers,
+                               &action->secret_output);
+    return err == EW_OK ? ew__secrets_find(&action->arena, ew_json_member(action->descriptor, EW_STR("streamSchema")),
+                                           pointers, &action->secret_chunk)
                         : err;
 }
 
@@ -483,4 +486,23 @@ ew_err ew__registry_set_remotes(ew__registry *registry, ew__action *const *actio
     if (err != EW_OK)
         ew__free(registry->env, (void *)copy, n * sizeof *copy);
     return err;
+}
+
+/* ---- secrets ---- */
+
+static bool any_secret(const ew__map *actions, ew_str name) {
+    for (uint32_t i = 0; i < actions->n; i++) {
+        const ew__action *action = actions->entries[i].value;
+        if (ew__secrets_in(action->secret_input, name) || ew__secrets_in(action->secret_output, name) ||
+            ew__secrets_in(action->secret_chunk, name))
+            return true;
+    }
+    return false;
+}
+
+bool ew__registry_is_secret(const void *registry, ew_str name) {
+    ew__actions *actions = ew__registry_get((ew__registry *)(uintptr_t)registry);
+    bool secret = actions && (any_secret(&actions->by_key, name) || any_secret(&actions->by_long_key, name));
+    ew__actions_unref(actions);
+    return secret;
 }

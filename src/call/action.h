@@ -30,8 +30,9 @@ typedef struct ew__action {
     ew_str type;                               /* "flow" */
     ew_str descriptor;                         /* JSON object */
     ew__secrets *secret_input, *secret_output; /* what no trace may show; NULL: nothing */
-    ew_str long_key;                           /* "RUNTIME:/flow/greet" when another program has it; else empty */
-    bool ours; /* another program has it, but it is as good as ours: what is not takes no key from it */
+    ew__secrets *secret_chunk;
+    ew_str long_key; /* "RUNTIME:/flow/greet" when another program has it; else empty */
+    bool ours;       /* another program has it, but it is as good as ours: what is not takes no key from it */
     void (*drop)(void *ops_ud); /* gives ops_ud back; may be NULL */
     ew__contract contract;      /* of actions that we run; other programs look after their own */
     ew__arena arena;
@@ -85,6 +86,8 @@ ew_err ew__action_new_remote(const ew_env *env, ew_str runtime, ew_str key, ew_s
  * be NULL. EW_EINVAL: not a key; EW_ESYNTAX: a schema or the metadata is no JSON; EW_ENOMEM.
  */
 ew_err ew__descriptor_begin(ew__buf *out, ew_str key, const ew_action_options *options);
+/* Whether any action has secrets in members of this name (ew__secrets_in): an ew_frame's is_secret. Any thread. */
+bool ew__registry_is_secret(const void *registry, ew_str name);
 /* The newest version, with a reference for the caller. Any thread. */
 ew__actions *ew__registry_get(ew__registry *registry);
 

@@ -27,7 +27,7 @@ int ew__bench_failed(const ew__bench_plan *plan, const ew__bench_result *result)
     ew_end end = {.status = result->first_status,
                   .origin = result->first_origin,
                   .fault = {.status = result->first_status, .message = ew_str_from(result->first_message)}};
-    return ew__cli_ending("bench", plan->calling.words[0], &end);
+    return ew__cli_ending("bench", plan->calling.words[0], plan->calling.words[1], &end);
 }
 
 void ew__bench_time(char *out, size_t size, double ns) {

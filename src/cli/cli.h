@@ -128,8 +128,8 @@ ew_err ew__cli_plain(ew__text *out, ew_str json_string);
 /* Whether that is a target that peers dial: it may take a while until one does. */
 bool ew__cli_is_awaited(const char *target);
 bool ew__cli_is_stepflow(const char *target);
-/* The exit code of an end; prints its error line and a hint when it has failed. target is for the hint. */
-int ew__cli_ending(const char *verb, const char *target, const ew_end *end);
+/* The exit code of an end; prints its error line and a hint when it has failed. target and action (or NULL) are for it. */
+int ew__cli_ending(const char *verb, const char *target, const char *action, const ew_end *end);
 
 /* ---- input.c ---- */
 

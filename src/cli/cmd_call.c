@@ -204,7 +204,7 @@ static int finish(job *j, const ew_end *end, int signal_number) {
     if (end->status != EW_STATUS_OK && signal_number != 0) {
         return EW__EXIT_SIGNAL + signal_number;
     }
-    return ew__cli_ending("call", j->calling.words[0], end);
+    return ew__cli_ending("call", j->calling.words[0], j->calling.words[1], end);
 }
 
 static void stop(void *ud) { ew_request_cancel(ud); }
@@ -257,7 +257,7 @@ static int explain(job *j, ew_client *client) {
     if (signal_number) {
         code = EW__EXIT_SIGNAL + signal_number;
     } else if (end.status != EW_STATUS_OK && end.origin == EW_ORIGIN_CONNECT) {
-        code = ew__cli_ending("call", calling->words[0], &end); /* the call would not get further */
+        code = ew__cli_ending("call", calling->words[0], calling->words[1], &end); /* the call would not get further */
     } else if (find(j, &end, &found) && found.n == 1 && ew__explain_wants_input(found.descriptor, object)) {
         print_explanation(calling, &found);
         code = EW__EXIT_USAGE;
@@ -267,7 +267,7 @@ static int explain(job *j, ew_client *client) {
     return code;
 }
 
-/* There is no such action, or it has not found something: in the first case names that are like it. */
+/* There is no such action, or it has not found something: only the list tells. In the first case, what there is. */
 static void suggest(job *j, ew_client *client) {
     ew_request *request = NULL;
     ew__found found = {.n = 0};
@@ -277,9 +277,11 @@ static void suggest(job *j, ew_client *client) {
         return;
     }
     (void)look_at_list(client, &request, &end);
-    if (find(j, &end, &found) && found.n == 0 && found.n_near > 0 &&
-        ew__found_names(ew__text_view(&found.near), &names) == EW_OK) {
-        ew__cli_hint("did you mean %.*s?", (int)names.len, names.ptr);
+    if (find(j, &end, &found) && found.n == 0) {
+        if (found.n_near > 0 && ew__found_names(ew__text_view(&found.near), &names) == EW_OK) {
+            ew__cli_hint("did you mean %.*s?", (int)names.len, names.ptr);
+        }
+        ew__cli_hint("what is there shows: everywire list %s", j->calling.words[0]);
     }
     ew__text_free(&names);
     ew__found_done(&found);

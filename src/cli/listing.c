@@ -97,7 +97,7 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
 
 /* Keeps the answer; an answer that is no object breaks the protocol. */
 static int keep(ew__listing *listing, const ew_end *end) {
-    int code = ew__cli_ending(listing->verb, listing->target, end);
+    int code = ew__cli_ending(listing->verb, listing->target, NULL, end);
     if (code != EW__EXIT_OK) {
         return code;
     }

@@ -224,7 +224,7 @@ static void hint_unreached(const char *verb, const char *target, const ew_end *e
 }
 
 /* What to do next. */
-static void hint_ending(const char *verb, const char *target, const ew_end *end, int code) {
+static void hint_ending(const char *verb, const char *target, const char *action, const ew_end *end, int code) {
     if (code == EW__EXIT_UNREACHED) {
         hint_unreached(verb, target, end);
     } else if (code == EW__EXIT_PROTOCOL) {
@@ -235,16 +235,14 @@ static void hint_ending(const char *verb, const char *target, const ew_end *end,
         ew__cli_hint("the server wants a token: --token @FILE shows one that everywire token new has made there");
     } else if (end->status == EW_STATUS_PERMISSION_DENIED) {
         ew__cli_hint("a token may be for other actions or wires only; everywire token list tells, where the server is");
-    } else if (end->status == EW_STATUS_NOT_FOUND) {
-        ew__cli_hint("what is there shows: everywire list %s", target);
-    } else if (end->status == EW_STATUS_INVALID_ARGUMENT) {
-        ew__cli_hint("what it takes shows: everywire describe %s ACTION", target);
+    } else if (end->status == EW_STATUS_INVALID_ARGUMENT && action) {
+        ew__cli_hint("what it takes shows: everywire describe %s %.200s", target, action);
     } else if (end->status == EW_STATUS_UNIMPLEMENTED) {
         ew__cli_hint("the peer or its wire cannot do that; the README has a table of what each wire carries");
     }
 }
 
-int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
+int ew__cli_ending(const char *verb, const char *target, const char *action, const ew_end *end) {
     if (end->status == EW_STATUS_OK) {
         return EW__EXIT_OK;
     }
@@ -254,7 +252,7 @@ int ew__cli_ending(const char *verb, const char *target, const ew_end *end) {
                               end->fault.message.ptr);
     }
     ew__cli_error(&end->fault);
-    hint_ending(verb, target, end, code);
+    hint_ending(verb, target, action, end, code);
     return code;
 }
 

@@ -8,6 +8,8 @@
 static void tell(ew__tap *tap, ew_frame *frame) {
     frame->connection = tap->connection;
     frame->wire = tap->wire ? tap->wire : "?";
+    frame->is_secret = tap->tapping->is_secret;
+    frame->secrets = tap->tapping->secrets;
     frame->at_ns = tap->env->now_ns(tap->env->ud);
     tap->tapping->fn(tap->tapping->ud, frame);
 }

@@ -16,6 +16,8 @@ struct ew__tapping {
     ew_frame_fn fn;
     void *ud;
     size_t keep;
+    bool (*is_secret)(const void *secrets, ew_str name); /* as in ew_frame; NULL: nothing is known */
+    const void *secrets;
     atomic_ullong connections; /* counted */
 };
 

@@ -16,6 +16,12 @@ static void say_left_out(ew__child_errors *errors) {
     errors->n_left_out = 0;
 }
 
+/* What a program of ours tells whoever has started it to look for a port: nobody does here. */
+static bool is_event(ew_str line) {
+    return ew__str_has_prefix(line, EW_STR("{\"event\":\"listening\",\"wire\":")) ||
+           ew__str_is(line, EW_STR("{\"event\":\"ready\"}"));
+}
+
 static void end_line(ew__child_errors *errors) {
     uint64_t now = errors->loop->home.now;
     size_t n = errors->n;
@@ -31,7 +37,8 @@ static void end_line(ew__child_errors *errors) {
         errors->n_left_out++;
     } else {
         errors->n_lines++;
-        ew__log(errors->loop->home.env, EW_LOG_INFO, "child", "%s: %.*s", errors->name, (int)n, errors->line);
+        ew__log(errors->loop->home.env, is_event(ew__str(errors->line, n)) ? EW_LOG_DEBUG : EW_LOG_INFO, "child",
+                "%s: %.*s", errors->name, (int)n, errors->line);
     }
 }
 

@@ -230,3 +230,31 @@ ew_err ew__secrets_hide(ew__buf *out, ew_str json, const ew__secrets *secrets) {
     hide(out, ew_json_get(json, ""), secrets, secrets->n == 64 ? UINT64_MAX : ((uint64_t)1 << secrets->n) - 1, 0);
     return out->err;
 }
+
+/* ---- names ---- */
+
+static bool is_index(ew_str step) {
+    size_t digits = 0;
+    while (digits < step.len && step.ptr[digits] >= '0' && step.ptr[digits] <= '9')
+        digits++;
+    return digits == step.len;
+}
+
+/* The last step with a name: what is below it goes with it. ptr NULL: there is none. */
+static ew_str last_name(const ew__secret_path *path) {
+    for (unsigned i = path->n; i > 0; i--)
+        if (path->steps[i - 1].ptr && !is_index(path->steps[i - 1]))
+            return path->steps[i - 1];
+    return ew__str(NULL, 0);
+}
+
+bool ew__secrets_in(const ew__secrets *secrets, ew_str name) {
+    if (!secrets || secrets->all)
+        return secrets != NULL;
+    for (uint32_t i = 0; i < secrets->n; i++) {
+        ew_str step = last_name(&secrets->paths[i]);
+        if (!step.ptr || (name.ptr && is_step(step, name)))
+            return true;
+    }
+    return false;
+}

@@ -32,6 +32,12 @@ typedef struct ew__secrets {
  */
 ew_err ew__secrets_find(ew__arena *arena, ew_str schema, ew_str pointers, ew__secrets **ret);
 
+/*
+ * Whether a secret lies at or below members of this name, wherever they are: for text of which no more is known. A name
+ * without a pointer asks whether names are of no use, since the whole value is secret. NULL has no secrets.
+ */
+bool ew__secrets_in(const ew__secrets *secrets, ew_str name);
+
 /* Appends a (valid) value with "***" in the place of each secret. EW_OK or the buffer's error. */
 ew_err ew__secrets_hide(ew__buf *out, ew_str json, const ew__secrets *secrets);
 

@@ -749,6 +749,23 @@ class FakeServer:
             s.close()
 
 
+def read_terminal(leader, timeout, saw=None):
+    """What is written to a terminal until nobody has it open any more or the time is over; closes it. saw(all so far) is told of each piece."""
+    out, end = b"", time.monotonic() + timeout
+    while select.select([leader], [], [], max(0, end - time.monotonic()))[0]:
+        try:
+            more = os.read(leader, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        out += more
+        if saw:
+            saw(out)
+    os.close(leader)
+    return out
+
+
 def canned(status, body, ctype="application/json", headers=(), keep=True):
     """A respond function that always gives this answer, with Content-Length."""
     text = "HTTP/1.1 %s\r\n" % status

@@ -200,6 +200,24 @@ class Matrix(unittest.TestCase):
             self.assertEqual(s.get("/jobs").status, 401)
             self.assertEqual(s.get("/jobs", bearer(self.right)).status, 200)
 
+    def test_jobs_tell_schemas_to_those_who_may(self):
+        """Who may not call an action does not learn what it takes, nor that an option is unknown; no fault quotes a value."""
+        config = os.path.join(self.folder.path, "schema.yaml")
+        with open(os.open(config, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write("actions:\n  /tool/strict:\n    exec: [cat]\n    input_schema: {type: object, properties: "
+                    "{n: {enum: [1]}}, additionalProperties: false, propertyNames: {maxLength: 9}}\n")
+        bad = b'{"data":{"n":"%s"}}' % CANARY.encode()
+        with Server("--config", config, "--tokens", self.folder.file, "--store", "sqlite:" + config + ".db", "--worker", demo=False) as s:
+            for path in ("/jobs/tool/strict", "/jobs/tool/strict?no_such=1", "/jobs/tool/none", "/jobs/x?wait=no"):
+                for token, code in ((None, 401), (self.flows, 403)):
+                    r = s.post(path, bad, bearer(token))
+                    self.assertEqual(r.status, code, (path, r))
+                    self.assertNotIn(b"schema", r.body)
+            r = s.post("/jobs/tool/strict", bad, bearer(self.right))
+            self.assertEqual((r.status, r.json()["status"]), (400, "INVALID_ARGUMENT"), r)
+            self.assertIn(b"keyword", r.body)
+            self.assertNotIn(CANARY.encode(), r.body)
+
     def test_rrq_cancels_need_a_token(self):
         port = self.server.port
         with rrq_support.Rrq(port) as c, rrq_support.Rrq(port) as stranger, rrq_support.Rrq(port) as other:
@@ -470,7 +488,7 @@ class Collector:
 
 
 class Canary(unittest.TestCase):
-    """One secret field's value, sent over all wires: it is in no log, no span and no metric."""
+    """One secret field's value, sent over all wires: it is in no log, no span, no metric and no frame that is shown."""
 
     CONFIG = """
 actions:
@@ -499,7 +517,7 @@ actions:
     def test_canary(self):
         secret = {"user": "ada", "password": CANARY, "pin": CANARY}
         full = dict(secret, deep=[{"key": CANARY, "n": 1}])
-        quiet = ("--log-level", "debug", "--threads", "2")
+        quiet = ("--log-level", "trace", "--verbose=full", "--threads", "2")
         store = "sqlite:" + os.path.join(self.folder.path, "jobs.db")
         with Collector() as spans:
             home = Server("--config", self.config("home.yaml", self.CONFIG), "--telemetry", spans.url, "--store", store,
@@ -530,6 +548,9 @@ actions:
             text = spans.text()
         self.assertIn("***", text)
         self.assertIn("ada", text)  # spans do carry payloads
+        for wire in ("POST /tool/login", '"method":', '"type":"request"'):  # and frames are shown
+            self.assertRegex(said, r"#\d+ [<>] .*" + wire)
+        self.assertRegex(said, r'[<>] .*"user": ?"ada"')
         for place, words in (("spans", text), ("elsewhere", said)):
             at = words.find(CANARY)
             self.assertEqual(at, -1, (place, words[max(at - 600, 0):at + 20]))

@@ -86,6 +86,23 @@ class Bench(unittest.TestCase):
                 self.check(row)
                 self.assertEqual(row["errors"], 0)
 
+    def test_token_and_verbose(self):
+        tokens = os.path.join(self.folder.name, "tokens")
+        token = cli("token", "new", "--tokens", tokens, "--name", "bench").out.decode().strip()
+        with Server("--tokens", tokens, "--threads", "1") as s:
+            for wire in ("http", "jsonrpc", "rrq"):
+                target = "%s://127.0.0.1:%d" % (wire, s.port)
+                got = bench(target, "echo", "{}", "-n", "20", "--warmup", "0", env={"EVERYWIRE_TOKEN": token})
+                self.assertEqual(got["status"], {"OK": 20}, wire)
+            got = bench(target, "echo", "{}", "-n", "2", "--warmup", "0", code=1)
+            self.assertEqual(got["status"], {"UNAUTHENTICATED": 2})
+            with open(os.open(tokens + ".one", os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+                f.write(token)
+            got = cli("bench", s.url, "greet", '"Ada"', "-n", "1", "-c", "1", "--warmup", "0", "--token", "@" + tokens + ".one", "-v")
+            self.assertEqual(got.code, 0, got)
+            self.assertIn(b"> POST /greet HTTP/1.1", got.err)
+            self.assertNotIn(token.encode(), got.err)
+
     def test_streams(self):
         for wire in ("http", "jsonrpc"):
             with self.subTest(wire):

@@ -8,7 +8,6 @@ import json
 import os
 import pty
 import re
-import select
 import shutil
 import signal
 import socket
@@ -18,7 +17,7 @@ import time
 import unittest
 
 import support
-from support import BINARY, SLOW, Server, cli, wait_until
+from support import BINARY, SLOW, Server, cli, read_terminal, wait_until
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")
 
@@ -339,16 +338,7 @@ class Jobs:
         p = subprocess.Popen([BINARY, *words, "--store", self.store], stdin=subprocess.DEVNULL, stdout=follower, stderr=subprocess.PIPE,
                              env=dict(os.environ, TERM="xterm", **(env or {})))
         os.close(follower)
-        out = b""
-        while select.select([leader], [], [], 20 * SLOW)[0]:
-            try:
-                more = os.read(leader, 65536)
-            except OSError:
-                break
-            if not more:
-                break
-            out += more
-        os.close(leader)
+        out = read_terminal(leader, 20 * SLOW)
         p.communicate(timeout=20 * SLOW)
         return out.decode("utf-8").replace("\r\n", "\n")
 

@@ -9,7 +9,6 @@ import json
 import os
 import pty
 import re
-import select
 import shlex
 import signal
 import socket
@@ -17,10 +16,9 @@ import struct
 import subprocess
 import tempfile
 import termios
-import time
 import unittest
 
-from support import BINARY, SLOW, FakeServer, Server, canned, cli
+from support import BINARY, SLOW, FakeServer, Server, canned, cli, read_terminal
 
 server = None
 
@@ -54,19 +52,14 @@ def terminal(*words, keys=b"", until=None, stdin=True, stdout=True, env=None, co
     os.close(follower)
     if keys:
         os.write(leader, keys)
-    out, end = b"", time.monotonic() + timeout * SLOW
-    while time.monotonic() < end and select.select([leader], [], [], max(0, end - time.monotonic()))[0]:
-        try:
-            more = os.read(leader, 65536)
-        except OSError:
-            break
-        if not more:
-            break
-        out += more
+
+    def saw(out):
+        nonlocal until
         if until and re.search(until, out):
             until = None
             p.send_signal(signal.SIGINT)
-    os.close(leader)
+
+    out = read_terminal(leader, timeout * SLOW, saw)
     try:
         code = p.wait(timeout * SLOW)
     except subprocess.TimeoutExpired:
@@ -182,7 +175,12 @@ class Hints(Case):
         self.hint("http://127.0.0.1:%d" % port, "greet", "{}", code=3, contains=["hint: is the server running there?", "everywire serve --demo"])
         self.hint(server.url, "gret", "{}", code=1, contains=["hint: did you mean /flow/greet?", "everywire list " + server.url])
         self.hint(server.url, "sleep", '{"ms":5000}', "--timeout", "100ms", code=5, contains=["hint: --timeout"])
-        self.hint(server.url, "count", '{"n":"x"}', code=1, contains=["hint: what it takes shows: everywire describe"])
+        self.hint(server.url, "count", '{"n":"x"}', code=1, contains=["hint: what it takes shows: everywire describe %s count\n" % server.url])
+        missing = canned("404 Not Found", b'{"code":404,"status":"NOT_FOUND","message":"no such user"}')
+        listed = canned("200 OK", b'{"/flow/user":{"key":"/flow/user","name":"user"}}')
+        with FakeServer(lambda sock, r: (missing if r["method"] == "POST" else listed)(sock, r)) as users:
+            seen = self.hint(users.url, "user", "{}", code=1, contains=["no such user"])
+            self.assertNotIn("everywire list", seen.text)  # it is there, it has not found something
         with FakeServer(lambda sock, r: sock.sendall(b"220 mail.example ESMTP\r\n")) as mail:
             self.hint(mail.url, "greet", "{}", code=4, contains=["hint: does it speak the wire", "-v"])
         with FakeServer(lambda sock, r: False) as leaves:
@@ -190,6 +188,10 @@ class Hints(Case):
         self.hint("jsonrpc+stdio:", "greet", "{}", "--", "/no/such/program", code=3, contains=["hint: what stands behind --"])
         self.hint("jsonrpc+stdio:", "greet", "{}", "--", "false", code=3, error=False, contains=["hint: the program has ended by itself"])
         self.assertNotIn("hint", terminal("call", server.url, "gret", "{}", "--quiet").text)
+
+    def test_a_program_on_pipes_does_not_talk_in_between(self):
+        seen = terminal("call", "jsonrpc+stdio:", "greet", '"Ada"', "--", BINARY, "serve", "--demo", "--stdio", colour=False)
+        self.assertEqual((seen.code, seen.text), (0, '"Hello, Ada!"\n'), seen)
 
     def test_bad_json(self):
         for text, words in (("{name:Ada}", ["(byte 2)", "did the shell take them", "  {name:Ada}\n   ^\n"]),

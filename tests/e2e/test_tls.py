@@ -128,6 +128,12 @@ class Wires(unittest.TestCase):
                         r = call(scheme, port, *pki.trusts(), host=host)
                         self.assertEqual((r.code, r.out), (0, b'"Hello, Ada!"\n'), r)
 
+    def test_verbose_shows_what_is_inside(self):
+        r = call("https", self.any, *pki.trusts(), "-v")
+        self.assertEqual(r.code, 0, r)
+        for words in (rb"> POST /greet HTTP/1\.1", rb'> \{"data":\{"name":"Ada"\}\}', rb'< \{"result":"Hello, Ada!"\}'):
+            self.assertRegex(r.err, words)
+
     def test_list_and_describe(self):
         r = cli("list", "https://localhost:%d" % self.any, *pki.trusts())
         self.assertIn("/flow/greet", json.loads(r.out))

@@ -28,6 +28,14 @@ class Pages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         run.NETWORK = run.own_network()
+        cls.usual, cls.installed = run.install, tempfile.TemporaryDirectory()
+        run.install(cls.installed.name)
+        run.install = lambda prefix: os.symlink(cls.installed.name, prefix)  # once for all pages
+
+    @classmethod
+    def tearDownClass(cls):
+        run.install = cls.usual
+        cls.installed.cleanup()
 
     def outcome(self, text):
         """What the runner says of a page; None: it is content."""

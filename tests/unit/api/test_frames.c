@@ -102,11 +102,46 @@ static void test_api_frames__secrets_are_left_out(void **state) {
     expect_text(EW_FRAME_SSE, "data: {\"secret\":\"S3CRET\"}\n", "+12.3ms #1 > data: {\"secret\":\"[redacted]\"}\n");
 }
 
+/* An app whose actions have secrets in members named pin; all, in whole payloads. */
+static bool is_pin(const void *all, ew_str name) {
+    if (*(const bool *)all || !name.ptr)
+        return *(const bool *)all;
+    return ew_str_eq(name, EW_STR("pin")) || memchr(name.ptr, '\\', name.len) != NULL;
+}
+
+static void expect_marked(ew_frame frame, bool all, const char *want) {
+    frame.is_secret = is_pin;
+    frame.secrets = &all;
+    expect(&frame, 0, want);
+}
+
+static void test_api_frames__what_actions_mark_is_left_out(void **state) {
+    (void)state;
+    ew_frame line = frame_of(EW_FRAME_LINE, true, EW_STR("{\"pin\":\"S3CRET\",\"p\\u0069n\":1,\"Pin\":2}"));
+    expect_marked(line, false, "+12.3ms #1 > {\"pin\":\"[redacted]\",\"p\\u0069n\":[redacted],\"Pin\":2}\n");
+    expect_marked(line, true, "+12.3ms #1 > [redacted] ... (0 of 37 bytes)\n");
+    expect_marked(frame_of(EW_FRAME_HTTP_HEAD, true, EW_STR("GET /a?pin=S3CRET HTTP/1.1\r\n")), true,
+                  "+12.3ms #1 > GET /a?pin=[redacted] HTTP/1.1\n");
+    /* over several lines */
+    expect_marked(frame_of(EW_FRAME_HTTP_BODY, true, EW_STR("{\n\"pin\":\n{\n\"S\": 3\n}, \"b\": 1\n}")), false,
+                  "+12.3ms #1 > {\n           > \"pin\":[redacted]\n           > , \"b\": 1\n           > }\n");
+    /* parts of something */
+    ew_frame part = frame_of(EW_FRAME_WEBSOCKET, true, EW_STR("S3CRET\"}"));
+    part.opcode = 0;
+    expect_marked(part, false, "+12.3ms #1 > ws continuation [redacted] ... (0 of 8 bytes)\n");
+    part = frame_of(EW_FRAME_HTTP_BODY, true, EW_STR("S3CRET"));
+    part.size += 5;
+    expect_marked(part, false, "+12.3ms #1 > [redacted] ... (0 of 6 bytes)\n");
+    expect_marked(frame_of(EW_FRAME_BYTES, true, EW_STR("S3CRET")), false,
+                  "+12.3ms #1 > [redacted] ... (0 of 6 bytes)\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_api_frames__lines),
         cmocka_unit_test(test_api_frames__nothing_drives_the_terminal),
         cmocka_unit_test(test_api_frames__secrets_are_left_out),
+        cmocka_unit_test(test_api_frames__what_actions_mark_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static int ending(const ew_end *end, char *got, size_t size) {
     (void)fflush(stderr);
     int saved = dup(STDERR_FILENO);
     (void)dup2(fileno(file), STDERR_FILENO);
-    int code = ew__cli_ending("call", "http://h:1", end);
+    int code = ew__cli_ending("call", "http://h:1", "greet", end);
     (void)fflush(stderr);
     (void)dup2(saved, STDERR_FILENO);
     (void)close(saved);

@@ -117,12 +117,39 @@ static void test_json_secrets__without_memory(void **state) {
     }
 }
 
+static void check_names(const char *schema, const char *pointers, const char *secret, const char *plain, bool all) {
+    ew__test_env env;
+    ew__arena arena;
+    ew__secrets *secrets = NULL;
+    ew__test_env_init(&env, 1);
+    ew__arena_init(&arena, &env.env, NULL, 0);
+    assert_int_equal(ew__secrets_find(&arena, json(0, schema), json(1, pointers), &secrets), EW_OK);
+    assert_true(ew__secrets_in(secrets, ew_str_from(secret)));
+    assert_int_equal(ew__secrets_in(secrets, ew_str_from(plain)), all);
+    assert_int_equal(ew__secrets_in(secrets, ew__str(NULL, 0)), all);
+    ew__arena_done(&arena);
+}
+
+static void test_json_secrets__names(void **state) {
+    (void)state;
+    assert_false(ew__secrets_in(NULL, EW_STR("a")));
+    check_names("{'properties':{'o':{'properties':{'k':" SECRET "}}}}", "", "k", "o", false);
+    check_names("{'properties':{'o':{'items':" SECRET "}}}", "", "o", "k", false);
+    check_names("{'properties':{'o':{'additionalProperties':" SECRET "}}}", "", "o", "k", false);
+    check_names("", "['/a/b/0','/c/*']", "b", "a", false);
+    check_names("", "['/a/b/0','/c/*']", "c", "0", false);
+    check_names("", "['/k']", "\\u006b", "l", false); /* an escape may be anything */
+    check_names(SECRET, "", "a", "b", true);
+    check_names("{'items':" SECRET "}", "", "a", "b", true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_secrets__marks),
         cmocka_unit_test(test_json_secrets__pointers),
         cmocka_unit_test(test_json_secrets__on_the_safe_side),
         cmocka_unit_test(test_json_secrets__without_memory),
+        cmocka_unit_test(test_json_secrets__names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
