@@ -52,7 +52,7 @@ typedef struct ew_app_options {
     bool allow_remote;              /* let listeners bind other addresses than loopback ones; see tokens */
     const char *runtime_id;         /* what managers know this program by; copied. NULL: the process id */
     /*
-     * Spans of all calls are sent to this Genkit telemetry server, "http://HOST:PORT[/BASE]"; copied. NULL: none,
+     * Spans of all calls are sent to this Genkit telemetry server, "http(s)://HOST:PORT[/BASE]"; copied. NULL: none,
      * unless a reflection manager names one on this machine. It never delays a call: what the server does not take in
      * time is dropped and counted (/metrics).
      */

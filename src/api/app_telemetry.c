@@ -44,6 +44,7 @@ ew_err ew__app_telemetry_init(ew__app_loop *loop) {
     ew__app_telemetry *telemetry = &loop->app->telemetry;
     ew__spans_init(&tracing->spans, &loop->loop.home);
     ew__exporter_init(&tracing->exporter, &loop->loop, &source, &tracing->spans, &telemetry->news);
+    tracing->exporter.tls = loop->app->tls.dials;
     tracing->spans.wake = on_wake;
     tracing->spans.ud = &tracing->exporter;
     if (telemetry->problem && !atomic_exchange(&telemetry->complained, true))

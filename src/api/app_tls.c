@@ -63,7 +63,8 @@ static bool some_manager(const ew_app *app) {
 
 ew_err ew__app_tls_start(ew_app *app) {
     ew_err err = open_context(app, EW__TLS_LISTENS, some_listener(app), &app->tls.listens);
-    return err == EW_OK ? open_context(app, EW__TLS_DIALS, some_manager(app), &app->tls.dials) : err;
+    bool dials = some_manager(app) || (app->telemetry.aimed && app->telemetry.aim.tls);
+    return err == EW_OK ? open_context(app, EW__TLS_DIALS, dials, &app->tls.dials) : err;
 }
 
 static ew_err renew(ew_app *app, ew__tls_context *context, const char *what) {
@@ -78,7 +79,7 @@ ew_err ew_app_renew_tls(ew_app *app) {
     if (!app || !app->started)
         return EW_EINVAL;
     ew_err listens = renew(app, app->tls.listens, "listeners");
-    ew_err dials = renew(app, app->tls.dials, "managers");
+    ew_err dials = renew(app, app->tls.dials, "managers and telemetry");
     ew_err imports = ew__app_sources_renew_tls(app);
     ew_err err = listens != EW_OK ? listens : dials != EW_OK ? dials : imports;
     if (err == EW_OK && app->tls.listens)

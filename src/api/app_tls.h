@@ -13,7 +13,7 @@ struct ew_app;
 typedef struct ew__app_tls {
     ew_tls_options options;   /* its strings are ours */
     ew__tls_context *listens; /* from the start on, if some listener speaks TLS */
-    ew__tls_context *dials;   /* likewise, for managers */
+    ew__tls_context *dials;   /* likewise, for managers and a telemetry server */
 } ew__app_tls;
 
 /* Whether anything is said. */

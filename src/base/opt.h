@@ -191,7 +191,8 @@ enum {
          "serve whoever started this program, on standard input and output: Stepflow\n"                                \
          "or JSON-RPC, told by the first line",                                                                        \
          EW__SERVE_STDIO},                                                                                             \
-        {"telemetry", 0, "URL", "send the spans of all calls to this Genkit telemetry server,\nhttp://HOST:PORT",      \
+        {"telemetry", 0, "URL",                                                                                        \
+         "send the spans of all calls to this Genkit telemetry server,\nhttp://HOST:PORT or https://HOST:PORT",        \
          EW__SERVE_TELEMETRY},                                                                                         \
         {"runtime-id", 0, "ID", "what managers know this program by; without it: the process id",                      \
          EW__SERVE_RUNTIME_ID},                                                                                        \

@@ -407,7 +407,7 @@ static const ew__field telemetry_fields[] = {
     {.name = "url",
      .type = EW__FIELD_TEXT,
      AT(ew__config_telemetry, url),
-     .help = "a Genkit telemetry server, `http://HOST:PORT`, that gets the spans of all calls"},
+     .help = "a Genkit telemetry server, `http://HOST:PORT` or `https://HOST:PORT`, that gets the spans of all calls"},
     {.name = "realtime",
      .type = EW__FIELD_BOOL,
      AT(ew__config_telemetry, realtime),

@@ -56,8 +56,8 @@ static bool has_credit(ew__exporter *exporter, uint64_t now) {
 
 static void say(ew__exporter *exporter, ew_log_level level, const char *what, const char *detail) {
     const ew__aim *at = &exporter->dialled;
-    ew__log(home_of(exporter)->env, level, "telemetry", "the telemetry server http://%s%s%s:%u %s%s", at->v6 ? "[" : "",
-            at->host, at->v6 ? "]" : "", at->port, what, detail);
+    ew__log(home_of(exporter)->env, level, "telemetry", "the telemetry server http%s://%s%s%s:%u %s%s",
+            at->tls ? "s" : "", at->v6 ? "[" : "", at->host, at->v6 ? "]" : "", at->port, what, detail);
 }
 
 static void set_away(ew__exporter *exporter, bool away, const char *why) {
@@ -299,7 +299,9 @@ static void dial(ew__exporter *exporter) {
     ew__where where = {.kind = EW__WHERE_TCP,
                        .port = exporter->dialled.port,
                        .host = exporter->dialled.host,
-                       .loopback_only = exporter->dialled.loopback_only};
+                       .loopback_only = exporter->dialled.loopback_only,
+                       .tls = exporter->dialled.tls ? exporter->tls : NULL,
+                       .tls_http = true};
     if (ew__dial_start(exporter->loop, &exporter->stream, &where, CONNECT_MS, on_dialled, &exporter->dial) == EW_OK) {
         exporter->state = EW__EXPORTER_DIALLING;
         return;

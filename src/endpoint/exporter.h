@@ -21,11 +21,12 @@ typedef struct ew__aim {
     uint16_t port;
     bool v6;            /* the host stood in brackets */
     bool loopback_only; /* connect to no other machine, whatever the name means */
+    bool tls;
 } ew__aim;
 
 /*
- * Reads "http://HOST:PORT[/BASE]". pushed: a peer told us, and not the program or its environment: then the host must
- * be localhost, 127.0.0.0/8 in four decimal numbers or [::1]. EW_OK; EW_EINVAL: no such URL; EW_EUNSUPPORTED: https;
+ * Reads "http://HOST:PORT[/BASE]" or "https://...". pushed: a peer told us, and not the program or its environment: then the host must
+ * be localhost, 127.0.0.0/8 in four decimal numbers or [::1]. EW_OK; EW_EINVAL: no such URL; EW_EUNSUPPORTED: pushed, and https;
  * EW_EACCESS: pushed, and another host. *ret_problem gets a constant line for people.
  */
 ew_err ew__aim_parse(ew_str url, bool pushed, ew__aim *ret, const char **ret_problem);
@@ -56,8 +57,9 @@ struct ew__exporter {
     const ew__exporter_source *source;
     void *ud;
     ew__exporter_news *news;
-    ew__aim aim;     /* where to, from the next dial on */
-    ew__aim dialled; /* the connection's */
+    struct ew__tls_context *tls; /* for an aim with TLS; the owner's */
+    ew__aim aim;                 /* where to, from the next dial on */
+    ew__aim dialled;             /* the connection's */
     ew__stream stream;
     ew__out out;
     ew__dial *dial;

@@ -56,7 +56,7 @@ static bool is_here(ew_str host, bool v6) {
     return ew__str_is_nocase(host, EW_STR("localhost")) || is_loopback_v4(host);
 }
 
-#define FORM "a telemetry server looks like http://HOST:PORT"
+#define FORM "a telemetry server looks like http://HOST:PORT or https://HOST:PORT"
 
 static bool has_scheme(ew_str *url, ew_str scheme) {
     if (url->len < scheme.len || !ew__str_is_nocase(ew__str(url->ptr, scheme.len), scheme))
@@ -67,9 +67,10 @@ static bool has_scheme(ew_str *url, ew_str scheme) {
 
 ew_err ew__aim_parse(ew_str url, bool pushed, ew__aim *ret, const char **ret_problem) {
     memset(ret, 0, sizeof *ret);
-    if (has_scheme(&url, EW_STR("https://")))
-        return fail(EW_EUNSUPPORTED, "https is not supported for a telemetry server", ret_problem);
-    if (!has_scheme(&url, EW_STR("http://")))
+    ret->tls = has_scheme(&url, EW_STR("https://"));
+    if (ret->tls && pushed)
+        return fail(EW_EUNSUPPORTED, "a peer may name a telemetry server by http:// only", ret_problem);
+    if (!ret->tls && !has_scheme(&url, EW_STR("http://")))
         return fail(EW_EINVAL, FORM, ret_problem);
     const char *slash = url.len ? memchr(url.ptr, '/', url.len) : NULL;
     size_t n = slash ? (size_t)(slash - url.ptr) : url.len;

@@ -3,6 +3,7 @@
 Certificates are made by openssl(1) when the test begins; nothing leaves this machine.
 SPDX-License-Identifier: Apache-2.0
 """
+import http.server
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import unittest
 
 from support import BINARY, SLOW, Server, cli, main, request, wait_until
@@ -180,6 +182,38 @@ class Wires(unittest.TestCase):
             self.assertEqual(r.out, b'"Hello, Ada!"\n', r)
             r = call("http", gateway.port, action="web/greet")
             self.assertEqual(r.out, b'"Hello, Ada!"\n', r)
+
+    def test_telemetry(self):
+        """Spans go over TLS, to nobody whose certificate is not trusted."""
+        bodies = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                bodies.append(self.rfile.read(int(self.headers["content-length"])))
+                self.send_response(200)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pki.path("server.pem"), pki.path("server.key"))
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as sink:
+            sink.daemon_threads = True
+            sink.handle_error = lambda *_: None  # those who do not trust us hang up
+            sink.socket = context.wrap_socket(sink.socket, server_side=True, do_handshake_on_connect=False)
+            threading.Thread(target=sink.serve_forever, args=(0.05,), daemon=True).start()
+            url = "https://127.0.0.1:%d" % sink.server_port
+            with Server("--telemetry", url, "--threads", "1") as s:
+                self.assertEqual(s.call("/echo", b"1").status, 200)
+                self.assertTrue(wait_until(lambda: "is away" in s.stderr(), 10), s.stderr())
+            self.assertEqual(bodies, [])
+            with Server("--telemetry", url, "--threads", "1", *pki.trusts()) as s:
+                self.assertEqual(s.call("/echo", b"1").status, 200)
+                self.assertTrue(wait_until(lambda: bodies, 10), s.stderr())
+            self.assertIn(b"/flow/echo", bodies[0])
+            sink.shutdown()
 
     def test_plain_at_tls(self):
         r = call("http", self.https)

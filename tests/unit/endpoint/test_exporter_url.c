@@ -159,7 +159,11 @@ static void test_exporter_url__not_one(void **state) {
         for (int pushed = 0; pushed < 2; pushed++)
             if (parse(bad[i], pushed == 1, &aim) != EW_EINVAL)
                 fail_msg("taken: %s", bad[i]);
-    assert_int_equal(parse("https://localhost:80", false, &aim), EW_EUNSUPPORTED);
+    assert_int_equal(parse("https://localhost:80", true, &aim), EW_EUNSUPPORTED);
+    assert_int_equal(parse("https://localhost:80", false, &aim), EW_OK);
+    assert_true(aim.tls);
+    assert_int_equal(parse("http://localhost:80", false, &aim), EW_OK);
+    assert_false(aim.tls);
     memset(longer + 7, 'a', 300);
     memcpy(longer + 307, ":80", 4);
     assert_int_equal(parse(longer, false, &aim), EW_EINVAL);
