@@ -60,7 +60,7 @@ ew_err ew__buf_reserve(ew__buf *buf, size_t extra) {
 
 ew_err ew__buf_grow_add(ew__buf *buf, const void *bytes, size_t n) {
     ew_err err = ew__buf_reserve(buf, n);
-    if (EW__LIKELY(err == EW_OK) && n > 0) {
+    if (err == EW_OK && n > 0 && buf->ptr != NULL) { /* it is not NULL any more: room for n bytes was made */
         memcpy(buf->ptr + buf->len, bytes, n);
         buf->len += n;
     }

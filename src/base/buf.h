@@ -33,7 +33,7 @@ char *ew__buf_take(ew__buf *buf, size_t *ret_len, size_t *ret_cap);
 
 /* Most appends find room: those are a copy and no call. */
 static inline ew_err ew__buf_add(ew__buf *buf, const void *bytes, size_t n) {
-    if (buf->err != EW_OK || n == 0 || n > buf->cap - buf->len)
+    if (buf->ptr == NULL || buf->err != EW_OK || n == 0 || n > buf->cap - buf->len)
         return ew__buf_grow_add(buf, bytes, n);
     memcpy(buf->ptr + buf->len, bytes, n);
     buf->len += n;

@@ -60,7 +60,7 @@ typedef struct ew__bench_course {
 
 uint64_t ew__bench_now(void); /* monotonic ns */
 /* The connections of lane i are made when its first call begins. 0, or an exit code after a message. */
-int ew__bench_lane_open(ew__bench_course *course, unsigned i);
+int ew__bench_lane_open(ew__bench_course *r, unsigned i);
 void ew__bench_lane_close(ew__bench_lane *lane);
 /* The slot's next call, which was prepared: its first is made, later ones are the same again. Any thread. */
 ew_err ew__bench_begin(ew__bench_slot *slot);

@@ -100,12 +100,10 @@ ew_err ew__bench_plot_text(const ew__bench_result *result, bool utf8, ew__text *
         heights[x] = ROWS * height_of(&s, (double)ew__hdr_at(result->latency, part_at(&s, (x + 0.5) / COLUMNS)));
     }
     (void)ew__text_cstr(out, "\n  latency by percentile\n");
-    double tick = s.high;
     for (int row = ROWS - 1; row >= 0; row--) {
         double top = s.low * pow(s.high / s.low, (double)(row + 1) / ROWS);
         bool labelled = row == ROWS - 1 || row % 3 == 2;
-        tick = top;
-        ew__bench_time(label, sizeof label, tick);
+        ew__bench_time(label, sizeof label, top);
         (void)ew__text_printf(out, "  %9s %s", labelled ? label : "", utf8 ? (labelled ? "┤" : "│") : "|");
         for (int x = 0; x < COLUMNS; x++) {
             double fill = heights[x] - row;
@@ -191,7 +189,8 @@ static void svg_head(const ew__bench_plan *plan, const ew__bench_result *result,
 
 static void svg_grid(const scale *s, ew__text *out) {
     char label[32];
-    for (double tick = s->low; tick <= s->high * 1.001; tick = next_nice(tick)) {
+    double tick = s->low;
+    while (tick <= s->high * 1.001) {
         double y = y_of(height_of(s, tick));
         ew__bench_time(label, sizeof label, tick);
         (void)ew__text_printf(out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>\n", LEFT,
@@ -199,6 +198,7 @@ static void svg_grid(const scale *s, ew__text *out) {
         const char *unit = strchr(label, ' ');
         (void)ew__text_printf(out, "<text class=\"soft\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.*s%s</text>\n",
                               LEFT - 10, y + 4.5, (int)strcspn(label, ". "), label, unit ? unit : "");
+        tick = next_nice(tick);
     }
     for (int i = 0; i <= s->nines; i++) {
         double x = x_of((double)i / s->nines);

@@ -31,7 +31,7 @@ static uint32_t put(emitter *e, ew__regex_op op, uint32_t x, uint32_t y) {
     return e->n++;
 }
 
-static void emit(emitter *e, uint32_t node);
+static void emit(emitter *e, uint32_t at);
 
 /* Each alternative but the last ends with a jump to the end; they are chained until that is known. */
 static void emit_choice(emitter *e, const ew__rx_node *choice) {

@@ -13,6 +13,6 @@
 typedef bool (*ew__before_fn)(const void *a, const void *b);
 
 /* Items of `size` bytes, at most EW__SORT_ITEM_MAX. Those of which neither is before the other may change places. */
-void ew__sort(void *list, size_t n, size_t size, ew__before_fn before);
+void ew__sort(void *items, size_t n, size_t size, ew__before_fn before);
 
 #endif
