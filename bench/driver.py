@@ -23,6 +23,9 @@ SERVER_CPU, DRIVER_CPU = ["taskset", "-c", "0"], ["taskset", "-c", "1" if os.cpu
 TEXT = ("the quick brown fox jumps " * 5)[9:98]  # as the generator fills its 100 bytes
 INPUT = '{"text":"%s"}' % TEXT
 
+# What the generator must be told to get the same streams as ours; it counts their chunks.
+STREAM = {"action": ["-S", "--chunks", "100", "--path", "/stream"], "ndjson": ["-S", "--chunks", "100", "--method", "stream?stream=true"]}
+
 # name, the generator's wire, how the server listens, the target of ours, connections, depth, stream
 ROWS = [
     ("http, 1 connection", "action", "http", "http://", 1, 1, False),
@@ -62,8 +65,7 @@ def run(command):
 def by_generator(row, place):
     """(calls a second, CPU microseconds of the driver per call)"""
     _, wire, _, _, connections, depth, stream = row
-    got = run([loadgen, "-w", wire, "-c", str(connections), "-d", str(depth), "-t", seconds, *(["-S"] if stream else []),
-               *(["--path", "/stream"] if stream and wire == "action" else []), place])
+    got = run([loadgen, "-w", wire, "-c", str(connections), "-d", str(depth), "-t", seconds, *(STREAM[wire] if stream else []), place])
     if got["errors"] or got["mismatch"]:
         sys.exit("wrong answers: %s" % got)
     return got["rps"], got["gen_us_req"]

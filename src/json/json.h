@@ -84,6 +84,7 @@ bool ew__json_has_newline(ew_str json);
  * everything above 0x7e.
  */
 ew_err ew__json_write_str(ew__buf *out, ew_str text, bool ascii);
+bool ew__json_is_plain(ew_str text); /* ASCII that stands in a string as it is */
 
 /* Appends a (valid) JSON value with everything above 0x7e in its strings escaped as \uXXXX. */
 ew_err ew__json_write_ascii(ew__buf *out, ew_str json);

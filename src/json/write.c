@@ -76,6 +76,8 @@ ew_err ew__json_write_str(ew__buf *out, ew_str text, bool ascii) {
     return out->err;
 }
 
+bool ew__json_is_plain(ew_str text) { return ew__json_plain_run(text.ptr, ew__json_end(text), true) == text.len; }
+
 /* How many bytes from `at` on are neither white space nor a string's beginning. */
 static size_t token_run(const char *at, const char *end) {
     const char *start = at;

@@ -143,6 +143,7 @@ void ew__rpc_read(const ew__json_doc *doc, unsigned with, ew__rpc *ret) {
 
 #define FRAME_HEAD EW_STR("{\"jsonrpc\":\"2.0\",\"id\":")
 #define FRAME_MIDDLE EW_STR(",\"stream\":2,\"data\":")
+#define RESULT_MIDDLE EW_STR(",\"result\":")
 
 bool ew__rpc_is_data_frame(ew_str text, ew_str id, ew_str *ret_data) {
     const ew_str head = FRAME_HEAD, middle = FRAME_MIDDLE;
@@ -151,6 +152,18 @@ bool ew__rpc_is_data_frame(ew_str text, ew_str id, ew_str *ret_data) {
            memcmp(text.ptr + head.len + id.len, middle.ptr, middle.len) == 0 &&
            memcmp(text.ptr + head.len, id.ptr, id.len) == 0 && text.ptr[text.len - 1] == '}' &&
            ew__json_value_between(text, before, 1, ret_data);
+}
+
+bool ew__rpc_is_result(ew_str text, ew_str *ret_id, ew_str *ret_result) {
+    const ew_str head = FRAME_HEAD, middle = RESULT_MIDDLE;
+    const char *id = text.ptr + head.len;
+    if (text.len < head.len + 2 || memcmp(text.ptr, head.ptr, head.len) != 0 || *id != '"')
+        return false;
+    const char *quote = memchr(id + 1, '"', text.len - head.len - 1);
+    size_t id_len = quote ? (size_t)(quote - id) + 1 : 0, before = head.len + id_len + middle.len;
+    *ret_id = ew__str(id, id_len);
+    return quote && text.len > before && memcmp(quote + 1, middle.ptr, middle.len) == 0 &&
+           text.ptr[text.len - 1] == '}' && ew__json_value_between(text, before, 1, ret_result);
 }
 
 ew_str ew__rpc_text(ew_str string, char *buf, size_t capacity) {

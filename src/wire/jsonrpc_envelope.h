@@ -63,6 +63,12 @@ void ew__rpc_read(const ew__json_doc *doc, unsigned with, ew__rpc *ret);
  */
 bool ew__rpc_is_data_frame(ew_str text, ew_str id, ew_str *ret_data);
 
+/*
+ * Whether a text is, to the byte, a result as ew__rpc_put_result writes it, of no stream. The id is what stands between
+ * two quotes, which nobody has looked at: good for comparing it with that of a request, to the byte too. False: as above.
+ */
+bool ew__rpc_is_result(ew_str text, ew_str *ret_id, ew_str *ret_result);
+
 /* What stands in a string without quotes and escapes: in place, or decoded into buf. Empty if it does not fit. */
 ew_str ew__rpc_text(ew_str string, char *buf, size_t capacity);
 

@@ -6,7 +6,10 @@
  */
 #include "wire/rpc_calls.h"
 
+#include "base/mem.h"
+
 #define KEY_ROOM 512  /* ids with escapes are looked up decoded, up to here */
+#define RECENT 128u   /* places for calls that are found by the end of their id */
 #define GUARD_MS 5000 /* a taker that is behind may hold up the connection for that long */
 
 void ew__rpc_calls_init(ew__rpc_calls *all, ew__conn *conn, const ew__rpc_calls_ops *ops) {
@@ -19,6 +22,8 @@ void ew__rpc_calls_done(ew__rpc_calls *all) {
         ew__map_done(&all->served.by_key);
     if (all->sent.has_map)
         ew__map_done(&all->sent.by_key);
+    ew__free(all->conn->home->env, all->sent.recent, RECENT * sizeof *all->sent.recent);
+    all->sent.recent = NULL;
 }
 
 /* ---- which there are ---- */
@@ -38,36 +43,88 @@ void ew__rpc_call_remove(ew__rpc_call *entry) {
     all->served_bytes -= entry->size;
     if (all->speaks == entry)
         all->speaks = NULL;
-    if (entry->key.len)
+    if (entry->place)
+        list->recent[entry->place - 1] = NULL;
+    else if (entry->key.len)
         (void)ew__map_remove(&list->by_key, entry->key);
+    entry->place = 0; /* it may be added again, by another id */
     ew__timer_stop(&all->conn->home->timers, &entry->timer);
     ew__rpc_call_stop_waiting(entry);
     ew__rpc_call_unblock(entry);
 }
 
-ew__rpc_call *ew__rpc_call_find(const ew__rpc_list *list, ew_str id) {
-    char buf[KEY_ROOM];
-    if (!list->has_map || list->by_key.n == 0)
-        return NULL;
-    return ew__map_get(&list->by_key, ew__rpc_key(id, buf, sizeof buf));
+/* Where a call with this key may be found: by the three bytes before its closing quote, read as digits. */
+static uint32_t place_of(ew_str key) {
+    const char *end = key.ptr + key.len - 1;
+    uint32_t number = 0;
+    if (EW__LIKELY(key.len > 4))
+        number = (uint32_t)(uint8_t)end[-1] + (uint32_t)(uint8_t)end[-2] * 10 + (uint32_t)(uint8_t)end[-3] * 100;
+    return number % RECENT;
 }
 
-ew_err ew__rpc_call_index(ew__rpc_call *entry) {
-    ew__rpc_list *list = ew__rpc_list_of(entry);
+static ew__rpc_call *find_recent(const ew__rpc_list *list, ew_str key) {
+    ew__rpc_call *entry = list->recent && key.len ? list->recent[place_of(key)] : NULL;
+    return entry && ew__str_is(entry->key, key) ? entry : NULL;
+}
+
+static ew__rpc_call *find_by_key(const ew__rpc_list *list, ew_str key) {
+    return list->has_map && list->by_key.n > 0 ? ew__map_get(&list->by_key, key) : NULL;
+}
+
+ew__rpc_call *ew__rpc_call_find(const ew__rpc_list *list, ew_str id) {
     char buf[KEY_ROOM];
-    ew_str key = ew__rpc_key(entry->id, buf, sizeof buf);
+    ew_str key = ew__rpc_key(id, buf, sizeof buf);
+    ew__rpc_call *entry = find_recent(list, key);
+    return entry ? entry : find_by_key(list, key);
+}
+
+/* Of the id nothing is known but its bytes, so it must be that of the call in each of them. */
+ew__rpc_call *ew__rpc_call_of_result(const ew__rpc_calls *all, ew_str text, ew__rpc *ret) {
+    *ret = (ew__rpc){.kind = EW__RPC_RESULT};
+    if (all->sent.n == 0 || !ew__rpc_is_result(text, &ret->id, &ret->result))
+        return NULL;
+    ew__rpc_call *entry = ew__rpc_call_find(&all->sent, ret->id);
+    return entry && ew__str_is(entry->id, ret->id) ? entry : NULL;
+}
+
+/* false: it is for the map, or is there already. Without memory for the places there are none. */
+static bool take_place(ew__rpc_list *list, ew__rpc_call *entry, ew_str key) {
+    if (!entry->sent || key.len == 0 || find_by_key(list, key))
+        return false;
+    if (EW__UNLIKELY(!list->recent) &&
+        !(list->recent = ew__zalloc(entry->all->conn->home->env, RECENT * sizeof *list->recent)))
+        return false;
+    uint32_t place = place_of(key);
+    if (list->recent[place])
+        return false;
+    list->recent[place] = entry;
+    entry->place = (uint16_t)(place + 1);
+    entry->key = key;
+    return true;
+}
+
+static ew_err add_key(ew__rpc_list *list, ew__rpc_call *entry, ew_str key) {
     if (!list->has_map) {
         ew__map_init(&list->by_key, entry->all->conn->home->env);
         list->has_map = true;
     }
-    if (key.ptr != entry->id.ptr && ew__arena_str(&entry->call->arena, key, &key) != EW_OK)
-        return EW_ENOMEM;
     ew_err err;
     if (ew__map_add(&list->by_key, key, entry, &err))
         return EW_EEXISTS;
     if (err == EW_OK)
         entry->key = key;
     return err;
+}
+
+ew_err ew__rpc_call_index(ew__rpc_call *entry) {
+    ew__rpc_list *list = ew__rpc_list_of(entry);
+    char buf[KEY_ROOM];
+    ew_str key = ew__rpc_key(entry->id, buf, sizeof buf);
+    if (key.ptr != entry->id.ptr && ew__arena_str(&entry->call->arena, key, &key) != EW_OK)
+        return EW_ENOMEM;
+    if (find_recent(list, key))
+        return EW_EEXISTS;
+    return take_place(list, entry, key) ? EW_OK : add_key(list, entry, key);
 }
 
 ew_err ew__rpc_call_send(ew__rpc_call *entry, const ew__callee_ops *callee) {

@@ -26,6 +26,7 @@ typedef struct ew__rpc_call {
     ew__timer timer;   /* the wire's; stopped when the call is removed */
     uint64_t heard_at; /* when the last piece of its incoming stream came */
     uint32_t size;     /* came: bytes that it holds in memory while it runs */
+    uint16_t place;    /* in `recent`, from 1 on; 0: it is found by its key, if at all */
     bool sent;         /* we are its caller's side on this wire; else it came */
     bool input_open;   /* pieces of an input stream are still to come (came), or to be sent (sent) */
     bool waiting;      /* whoever feeds us was told to wait */
@@ -37,6 +38,11 @@ typedef struct ew__rpc_list {
     uint32_t n;
     ew__map by_key;
     bool has_map; /* made when the first call is to be found again: most end at once */
+    /*
+     * Of those that left, most: an id of ours ends in a number that counts up, so its last digits are its place. Who
+     * finds that place taken is found by its key. NULL: nobody has needed it yet.
+     */
+    struct ew__rpc_call **recent;
 } ew__rpc_list;
 
 /* What the wire does when it is told. */
@@ -75,6 +81,11 @@ static inline const ew_limits *ew__rpc_limits(const ew__rpc_calls *all) { return
 void ew__rpc_call_add(ew__rpc_call *entry);
 void ew__rpc_call_remove(ew__rpc_call *entry);                        /* also unblocks, stops waiting and its timer */
 ew__rpc_call *ew__rpc_call_find(const ew__rpc_list *list, ew_str id); /* NULL: none */
+/*
+ * The call that left and that a text, not parsed yet, answers with a result, where that can be told by its bytes; *ret
+ * is what ew__rpc_read would say. NULL: it is to be read in the ordinary way.
+ */
+ew__rpc_call *ew__rpc_call_of_result(const ew__rpc_calls *all, ew_str text, ew__rpc *ret);
 /* Makes it findable by its id. EW_OK, EW_ENOMEM, EW_EEXISTS. */
 ew_err ew__rpc_call_index(ew__rpc_call *entry);
 void ew__rpc_late(const ew__rpc_calls *all); /* counts an event for no call */

@@ -124,6 +124,7 @@ static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
         ew__line_event event = ew__line_read(&reader->line, rest, &value, &used);
         if (event == EW__LINE_LIKELY || event == EW__LINE_VALUE) {
             if (reader->ops->piece && reader->ops->piece(reader, value)) {
+                reader->heard = true;
                 reader->n_bad = 0;
             } else if (EW__LIKELY(ew__json_parse(&doc, value) == EW_OK)) {
                 uint16_t n_bad = reader->n_bad;

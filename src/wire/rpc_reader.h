@@ -15,8 +15,8 @@ typedef struct ew__rpc_reader ew__rpc_reader;
 /* What the wire does with what came. Each of them may close the connection. */
 typedef struct ew__rpc_reader_ops {
     /*
-     * One text that is not parsed yet, nor known to be JSON: true if it is a piece of a stream that can be told by its
-     * bytes, and was taken as such. May be NULL.
+     * One text that is not parsed yet, nor known to be JSON: true if it is a piece of a stream, or a result, that can be
+     * told by its bytes, and was taken as such. May be NULL.
      */
     bool (*piece)(ew__rpc_reader *reader, ew_str text);
     void (*text)(ew__rpc_reader *reader, const ew__json_doc *doc); /* one whole JSON text, of any type */

@@ -8,6 +8,7 @@
 #define HELD_MAX 64 /* frames that came before the base response of their call */
 #define HELD_MAX_BYTES (256 * 1024)
 #define CANCEL_MS 2000    /* for the answer to a call that we cancelled */
+#define METHOD_ROOM 64    /* names of methods that are longer are quoted in memory of their own */
 #define MESSAGE_ROOM 1024 /* messages of errors with escapes are decoded, up to here */
 
 /* ---- the end of a call ---- */
@@ -161,20 +162,36 @@ static ew__jr_query query_of(const ew__jr_peer *peer, const ew_call *call) {
     return (ew__jr_query){.stream = told && call->wants_chunks && !call->notify, .hops = told ? call->hops : 0};
 }
 
+/* Most names are short and plain, and leave without a query: there is nothing to escape, nor to allocate. */
+static bool quote_plain(ew_str action, const ew__jr_query *query, char room[METHOD_ROOM], ew_str *ret) {
+    if (action.len > METHOD_ROOM - 2 || query->stream || query->hops || !ew__json_is_plain(action))
+        return false;
+    room[0] = '"';
+    memcpy(room + 1, action.ptr, action.len);
+    room[action.len + 1] = '"';
+    *ret = ew__str(room, action.len + 2);
+    return true;
+}
+
 /* Writes the request. EW_OK, EW_ENOMEM, EW_ELIMIT (too large). */
 static ew_err send_request(ew__jr_peer *peer, ew_call *call, ew_str id) {
     ew__jr_query query = query_of(peer, call);
-    ew__buf method, line;
+    ew__buf buf, line;
     ew__rpc_out message;
-    ew_str params = call->input;
+    char room[METHOD_ROOM];
+    ew_err err = EW_OK;
     bool list = call->kind == EW__CALL_LIST;
-    ew__buf_init(&method, call->home->env, SIZE_MAX / 2);
-    ew_err err = ew__jr_write_method(&method, list ? EW_STR("rpc.discover") : call->key, &query);
+    ew_str params = call->input, method, action = list ? EW_STR("rpc.discover") : call->key;
+    ew__buf_init(&buf, call->home->env, SIZE_MAX / 2);
+    if (EW__UNLIKELY(!quote_plain(action, &query, room, &method))) {
+        err = ew__jr_write_method(&buf, action, &query);
+        method = ew__buf_view(&buf);
+    }
     ew_err line_err = ew__jr_one_line(peer, params, &line, &params);
     if (err == EW_OK)
         err = line_err;
     if (err == EW_OK) {
-        ew__rpc_put_request(&message, id, ew__buf_view(&method), call->has_input ? EW__RPC_STREAM_OPEN : 0,
+        ew__rpc_put_request(&message, id, method, call->has_input ? EW__RPC_STREAM_OPEN : 0,
                             list ? EW_STR("{}") : params);
         if (ew__rpc_fits(&peer->calls, message.len))
             ew__jr_send(peer, &message, line.len ? NULL : call);
@@ -182,7 +199,7 @@ static ew_err send_request(ew__jr_peer *peer, ew_call *call, ew_str id) {
             err = EW_ELIMIT;
     }
     ew__buf_done(&line);
-    ew__buf_done(&method);
+    ew__buf_done(&buf);
     return err;
 }
 

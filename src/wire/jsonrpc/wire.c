@@ -92,14 +92,24 @@ static void on_text(ew__rpc_reader *reader, const ew__json_doc *doc) {
         ew__jr_take(peer, doc, NULL);
 }
 
-/* The stream that spoke last mostly goes on: then its id needs no looking up, and its frame no parsing. */
+/*
+ * The stream that spoke last mostly goes on: then its id needs no looking up, and its frame no parsing. Most answers are
+ * results: of those the result alone is parsed.
+ */
 static bool on_piece(ew__rpc_reader *reader, ew_str text) {
     ew__rpc_call *entry = reader->calls->speaks;
+    ew__rpc message;
     ew_str data;
-    if (!entry || !ew__rpc_is_data_frame(text, entry->id, &data))
+    if (entry && ew__rpc_is_data_frame(text, entry->id, &data)) {
+        learn_framing(jr_of_reader(reader));
+        ew__jr_answer_chunk(ew__jr_call_of(entry), data);
+        return true;
+    }
+    entry = ew__rpc_call_of_result(reader->calls, text, &message);
+    if (!entry)
         return false;
     learn_framing(jr_of_reader(reader));
-    ew__jr_answer_chunk(ew__jr_call_of(entry), data);
+    ew__jr_answer(ew__jr_call_of(entry), &message);
     return true;
 }
 

@@ -395,14 +395,34 @@ static void on_listing(ew__rf_call *entry, ew_str result) {
         ew__rf_fail(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL, "the answer to listActions is no object");
 }
 
+static void end_run(ew__rf_call *entry, const ew__rf_result *read) {
+    note_trace(entry->base.call, read->trace_id);
+    done(entry, read->result);
+}
+
+bool ew__rf_took_known(ew__rf_peer *peer, ew_str text) {
+    ew_str id, trace;
+    ew__rf_result result;
+    bool state = ew__rf_is_state(text, &id, &trace);
+    if (!state && !ew__rf_is_result(text, &id, &result))
+        return false;
+    ew__rpc_call *entry = ew__rpc_call_find(&peer->calls.sent, id);
+    if (!entry || entry->call->kind != EW__CALL_RUN)
+        return false;
+    if (state)
+        on_state(rf_call(entry), trace);
+    else
+        end_run(rf_call(entry), &result);
+    return true;
+}
+
 static void on_result(ew__rf_call *entry, const ew__json_doc *doc, ew_str result) {
     ew__rf_result read;
     if (ew__rf_read_result(doc, result, &read) != EW_OK) {
         ew__rf_fail(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL, "the answer to runAction has no result in it");
         return;
     }
-    note_trace(entry->base.call, read.trace_id);
-    done(entry, read.result);
+    end_run(entry, &read);
 }
 
 /* Only calls that were sent on this connection are looked at: nobody can answer for another runtime. */

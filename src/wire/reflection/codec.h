@@ -69,6 +69,13 @@ ew_err ew__rf_write_fault(ew__buf *buf, int64_t code, const ew_fault *fault, ew_
 /* Whether a text is, to the byte, what ew__rf_put_chunk writes for this id. False: it may say the same otherwise. */
 bool ew__rf_is_chunk(ew_str text, ew_str id, ew_str *ret_chunk);
 
+/*
+ * known.c: the same for ew__rf_put_state and ew__rf_put_result, with an id that is a plain string and a trace id as ours
+ * are.
+ */
+bool ew__rf_is_state(ew_str text, ew_str *ret_id, ew_str *ret_trace);
+bool ew__rf_is_result(ew_str text, ew_str *ret_id, ew__rf_result *ret);
+
 void ew__rf_put_state(ew__rpc_out *out, ew_str id, ew_str trace_id);
 void ew__rf_put_chunk(ew__rpc_out *out, ew_str id, ew_str chunk);
 void ew__rf_put_result(ew__rpc_out *out, ew_str id, ew_str result, ew_str trace_id);

@@ -6,6 +6,7 @@
  *   send.c     messages to bytes, pings
  *   serve.c    the runtime: calls that came        call.c     the manager: calls that leave
  *   greet.c    register, both sides                listing.c  the list of actions, both dialects
+ *   known.c    the answers of most calls, told by their bytes
  *
  * Roles and directions belong together here: the runtime (EW__SERVE) dials and is the WebSocket's client, the manager
  * (EW__CALL) is its server, on a connection whose upgrade the http wire has answered.
@@ -114,6 +115,7 @@ ew_err ew__rf_open(ew__peer *base, ew_call *call);
 uint32_t ew__rf_capacity(const ew__peer *base);
 const char *ew__rf_refuses(const ew_request_options *options);
 bool ew__rf_took_chunk(ew__rf_peer *peer, ew_str text); /* a text that can be told by its bytes, not parsed yet */
+bool ew__rf_took_known(ew__rf_peer *peer, ew_str text); /* the same for the two messages of each call */
 void ew__rf_notified(ew__rf_peer *peer, const ew__json_doc *doc,
                      const ew__rpc *message); /* streamChunk, runActionState */
 void ew__rf_answered(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc *message);

@@ -95,6 +95,15 @@ static void on_text(ew__rpc_reader *reader, const ew__json_doc *doc) {
     }
 }
 
+/* Most answers are results: of those the result alone is parsed. */
+static bool on_piece(ew__rpc_reader *reader, ew_str text) {
+    ew__rpc message;
+    if (!ew__rpc_call_of_result(reader->calls, text, &message))
+        return false;
+    ew__sl_answered(sl_of_reader(reader), &message);
+    return true;
+}
+
 /* ---- what is no message ---- */
 
 static size_t skip_space(ew_str text, size_t at) {
@@ -157,7 +166,8 @@ static void on_lost(ew__rpc_reader *reader, ew_origin origin, ew_status status, 
     ew__sl_lost(sl_of_reader(reader), origin, status, message);
 }
 
-static const ew__rpc_reader_ops reader_ops = {.text = on_text, .refuse = on_no_text, .lost = on_lost};
+static const ew__rpc_reader_ops reader_ops = {
+    .piece = on_piece, .text = on_text, .refuse = on_no_text, .lost = on_lost};
 
 /* ---- life ---- */
 

@@ -169,6 +169,95 @@ static void test_wire_rpc_calls__index_no_memory(void **state) {
     assert_int_equal(n_failures, 3); /* the key, and the two parts of the table */
 }
 
+/* ---- calls that left: most are found by the end of their id ---- */
+
+/* Two that are for one place are both found, and in nobody's way. */
+static void test_wire_rpc_calls__one_place(void **state) {
+    (void)state;
+    peer p;
+    start(&p);
+    party *a = add_with(&p, 'a', true, "'x-001'", 0), *b = add_with(&p, 'b', true, "'x-129'", 0);
+    assert_int_equal(ew__rpc_call_index(&a->base), EW_OK);
+    assert_int_equal(ew__rpc_call_index(&b->base), EW_OK);
+    assert_true(a->base.place > 0 && b->base.place == 0);
+    assert_ptr_equal(find(&p.all.sent, "'x-001'"), &a->base);
+    assert_ptr_equal(find(&p.all.sent, "'x-129'"), &b->base);
+    assert_ptr_equal(find(&p.all.sent, "'\\u0078-00\\u0031'"), &a->base);
+    assert_ptr_equal(find(&p.all.sent, "'x\\u002d129'"), &b->base);
+    assert_null(find(&p.all.sent, "'x-257'"));
+    assert_null(find(&p.all.sent, "'y-001'"));
+    assert_null(find(&p.all.served, "'x-001'"));
+    party *c = add_with(&p, 'c', true, "'\\u0078-001'", 0), *d = add_with(&p, 'd', true, "'x-129'", 0);
+    assert_int_equal(ew__rpc_call_index(&c->base), EW_EEXISTS);
+    assert_int_equal(ew__rpc_call_index(&d->base), EW_EEXISTS);
+    end(a);
+    assert_null(find(&p.all.sent, "'x-001'"));
+    assert_int_equal(ew__rpc_call_index(&d->base), EW_EEXISTS); /* the place is free, the id is not */
+    assert_int_equal(ew__rpc_call_index(&c->base), EW_OK);
+    assert_ptr_equal(find(&p.all.sent, "'x-001'"), &c->base);
+    end(b);
+    assert_int_equal(ew__rpc_call_index(&d->base), EW_OK);
+    assert_ptr_equal(find(&p.all.sent, "'x-129'"), &d->base);
+    ew__rpc_call_remove(&c->base); /* it is asked again, by another id */
+    c->base.id = EW_STR("\"x-130\"");
+    c->base.key = ew__str(NULL, 0);
+    ew__rpc_call_add(&c->base);
+    assert_int_equal(ew__rpc_call_index(&c->base), EW_OK);
+    assert_ptr_equal(find(&p.all.sent, "'x-130'"), &c->base);
+    assert_null(find(&p.all.sent, "'x-001'"));
+    finish(&p);
+}
+
+/* Of any length and form; and where there is no memory for the places. */
+static void test_wire_rpc_calls__places(void **state) {
+    (void)state;
+    static const char *const ids[] = {"1", "''", "'a'", "'ab'", "'abc'", "'\\u0000'", "-12", "'x-7'", "'y-7'", "12345"};
+    enum { N = sizeof ids / sizeof *ids };
+    for (int without = 0; without < 2; without++) {
+        peer p;
+        party *one[N];
+        start(&p);
+        for (size_t i = 0; i < N; i++) {
+            one[i] = add_with(&p, (char)('a' + i), true, ids[i], 0);
+            ew__test_env_fail_at(&p.w.env, without && i == 0 ? 1 : 0, false);
+            assert_int_equal(ew__rpc_call_index(&one[i]->base), EW_OK);
+            assert_true(!without || i > 0 || one[i]->base.place == 0);
+        }
+        for (size_t i = 0; i < N; i++)
+            assert_ptr_equal(find(&p.all.sent, ids[i]), &one[i]->base);
+        for (size_t i = 0; i < N; i++) {
+            end(one[i]);
+            assert_null(find(&p.all.sent, ids[i]));
+        }
+        finish(&p);
+    }
+}
+
+/* What is told by its bytes must be the id of a call in each of them, as that stands on the wire. */
+static void test_wire_rpc_calls__of_result(void **state) {
+    (void)state;
+#define RESULT(id) EW_STR("{\"jsonrpc\":\"2.0\",\"id\":" id ",\"result\":[1]}")
+    peer p;
+    ew__rpc message;
+    start(&p);
+    assert_null(ew__rpc_call_of_result(&p.all, RESULT("\"x-1\""), &message)); /* nothing has left */
+    party *a = add_with(&p, 'a', true, "'x-1'", 0), *b = add_with(&p, 'b', true, "'t\\tt'", 0);
+    party *c = add_with(&p, 'c', false, "'z-1'", 0);
+    assert_int_equal(ew__rpc_call_index(&a->base), EW_OK);
+    assert_int_equal(ew__rpc_call_index(&b->base), EW_OK);
+    assert_int_equal(ew__rpc_call_index(&c->base), EW_OK);
+    assert_ptr_equal(ew__rpc_call_of_result(&p.all, RESULT("\"x-1\""), &message), &a->base);
+    assert_true(message.kind == EW__RPC_RESULT && message.stream == 0 && !message.error.len);
+    assert_true(ew_str_eq(message.id, a->base.id) && ew_str_eq(message.result, EW_STR("[1]")));
+    assert_ptr_equal(ew__rpc_call_of_result(&p.all, RESULT("\"t\\tt\""), &message), &b->base);
+    assert_null(ew__rpc_call_of_result(&p.all, RESULT("\"t\tt\""), &message)); /* no JSON, but its key */
+    assert_null(ew__rpc_call_of_result(&p.all, RESULT("\"\\u0078-1\""), &message));
+    assert_null(ew__rpc_call_of_result(&p.all, RESULT("\"x-2\""), &message));
+    assert_null(ew__rpc_call_of_result(&p.all, RESULT("\"z-1\""), &message)); /* it came */
+    assert_null(ew__rpc_call_of_result(&p.all, RESULT("1"), &message));
+    finish(&p);
+}
+
 /* ---- limits ---- */
 
 static void test_wire_rpc_calls__fits(void **state) {
@@ -365,6 +454,9 @@ static void test_wire_rpc_calls__silence_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wire_rpc_calls__one_place),
+        cmocka_unit_test(test_wire_rpc_calls__places),
+        cmocka_unit_test(test_wire_rpc_calls__of_result),
         cmocka_unit_test(test_wire_rpc_calls__lists),
         cmocka_unit_test(test_wire_rpc_calls__find),
         cmocka_unit_test(test_wire_rpc_calls__same_id_both_ways),

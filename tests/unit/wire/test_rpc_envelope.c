@@ -448,6 +448,88 @@ static void test_wire_rpc__data_frames(void **state) {
     }
 }
 
+/* Whether a result is told by its bytes; if its id is a good one, the reader of envelopes must find the same. */
+static bool told_result(ew_str text) {
+    ew_str id, result;
+    ew__json_doc doc;
+    ew__rpc message;
+    if (!ew__rpc_is_result(text, &id, &result))
+        return false;
+    if (ew__json_parse(&doc, id) != EW_OK)
+        return true; /* no request has it */
+    bool parsed = ew__json_parse(&doc, text) == EW_OK;
+    if (parsed)
+        ew__rpc_read(&doc, EW__RPC_WITH_STREAMS, &message);
+    if (!parsed || message.kind != EW__RPC_RESULT || message.stream != 0 || message.error.len || message.method.len ||
+        message.result.ptr != result.ptr || message.result.len != result.len || message.id.ptr != id.ptr ||
+        message.id.len != id.len)
+        fail_msg("the two differ on %.*s", (int)text.len, text.ptr);
+    return true;
+}
+
+/* Every byte of results is left out, comes twice, is another one, or is the last. */
+static void change_result(const char *text) {
+    static const char others[] = "{}[],:\"\\ 0n\t\x80";
+    char changed[200];
+    size_t n = strlen(text);
+    for (size_t at = 0; at < n; at++) {
+        (void)told_result(ew__str(text, at));
+        memcpy(changed, text, at);
+        memcpy(changed + at, text + at + 1, n - at - 1);
+        (void)told_result(ew__str(changed, n - 1));
+        memcpy(changed + at, text + at, n - at);
+        for (size_t i = 0; i < sizeof others; i++) {
+            changed[at] = others[i];
+            (void)told_result(ew__str(changed, n));
+        }
+        for (size_t i = 0; i < sizeof others; i++) {
+            changed[at] = others[i];
+            memcpy(changed + at + 1, text + at, n - at);
+            (void)told_result(ew__str(changed, n + 1));
+        }
+    }
+}
+
+static void test_wire_rpc__results(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool told;
+    } rows[] = {
+        {RPC "'id':'i-1','result':[1]}", true},
+        {RPC "'id':'i','result':{'id':{},'error':1,'t':'}\\''}}", true},
+        {RPC "'id':'i','result':null}", true},
+        {RPC "'id':'','result':-1.5e3}", true},
+        {RPC "'id':'i\\n','result':'x'}", true},
+        {RPC "'id':'i\\'','result':1}", false},
+        {RPC "'id':1,'result':1}", false},
+        {RPC "'id':null,'result':1}", false},
+        {RPC "'id':'i','result':1,'result':2}", false},
+        {RPC "'id':'i','result':1,'error':null}", false},
+        {RPC "'id':'i','result':1,'stream':1}", false},
+        {RPC "'id':'i','stream':1,'result':1}", false},
+        {RPC "'id':'i','result':1}}", false},
+        {RPC "'id':'i','result': 1}", false},
+        {RPC "'id':'i','result':1 }", false},
+        {RPC "'id':'i','result':}", false},
+        {RPC "'id':'i','result':[1}", false},
+        {RPC "'id':'i','error':{}}", false},
+        {RPC "'id':'i", false},
+        {RPC "'id':'", false},
+        {RPC "'id':", false},
+        {"{'id':'i','result':1}", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[150];
+        (void)snprintf(text, sizeof text, "%s", rows[i].text);
+        swap_quotes(text);
+        if (told_result(ew_str_from(text)) != rows[i].told)
+            fail_msg("%s: %s", rows[i].told ? "not told" : "told", text);
+        change_result(text);
+    }
+}
+
 static void test_wire_rpc__write_error(void **state) {
     (void)state;
     ew__buf buf;
@@ -497,6 +579,7 @@ int main(void) {
         cmocka_unit_test(test_wire_rpc__text),      cmocka_unit_test(test_wire_rpc__read_error),
         cmocka_unit_test(test_wire_rpc__put),       cmocka_unit_test(test_wire_rpc__write_error),
         cmocka_unit_test(test_wire_rpc__own_ids),   cmocka_unit_test(test_wire_rpc__data_frames),
+        cmocka_unit_test(test_wire_rpc__results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
