@@ -399,10 +399,15 @@ static ew_err prepare(ew__exporter *exporter) {
     return ew__timer_set(&home->timers, &exporter->timer, home->now + EW__MS(FAR_MS), on_timer);
 }
 
+static bool is_same(const ew__aim *a, const ew__aim *b) {
+    return strcmp(a->host, b->host) == 0 && strcmp(a->base, b->base) == 0 && a->port == b->port && a->v6 == b->v6 &&
+           a->loopback_only == b->loopback_only && a->tls == b->tls;
+}
+
 ew_err ew__exporter_aim(ew__exporter *exporter, const ew__aim *aim) {
     if (exporter->closing)
         return EW_OK;
-    if (exporter->aimed && memcmp(aim, &exporter->aim, sizeof *aim) == 0)
+    if (exporter->aimed && is_same(aim, &exporter->aim))
         return EW_OK;
     ew_err err = exporter->aimed ? EW_OK : prepare(exporter);
     if (err != EW_OK)
