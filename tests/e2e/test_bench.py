@@ -10,11 +10,11 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import unittest
+import urllib.request
 import xml.dom.minidom
 
-from support import BINARY, SLOW, FakeServer, Server, canned, cli, main
+from support import BINARY, SLOW, FakeServer, Server, canned, cli, main, wait_until
 
 SHORT = ("-t", "150ms", "--warmup", "20ms")
 
@@ -24,6 +24,19 @@ def bench(*args, code=0, **kw):
     if got.code != code:
         raise AssertionError("exit %d wanted: %r" % (code, got))
     return json.loads(got.out) if got.out else got
+
+
+def figure(server, name, action):
+    """The sum of what a server's metrics say of an action."""
+    with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % server.port, timeout=20) as answer:
+        lines = answer.read().decode().split("\n")
+    return sum(float(line.split()[-1]) for line in lines if line.startswith('everywire_%s{action="/flow/%s"' % (name, action)))
+
+
+def wait_for_calls(server, action, more):
+    """Until so many more calls have ended than when this was asked: the driver is under way then."""
+    before = figure(server, "calls_total", action)
+    return lambda: wait_until(lambda: figure(server, "calls_total", action) >= before + more, timeout=30 * SLOW)
 
 
 class Bench(unittest.TestCase):
@@ -203,9 +216,10 @@ class Bench(unittest.TestCase):
     def test_peer_goes(self):
         """A peer that goes in the middle is an error of some calls, and no busy loop."""
         with Server(check_exit=False) as server:
+            under_way = wait_for_calls(server, "echo", 20)
             p = subprocess.Popen([BINARY, "bench", "jsonrpc://127.0.0.1:%d" % server.port, "echo", "-t", "1s", "--warmup", "0", "--json"],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            time.sleep(0.3 * SLOW)
+            under_way()
             server.process.kill()
         out, err = p.communicate(timeout=20 * SLOW)
         row = json.loads(out)
@@ -291,9 +305,10 @@ class Bench(unittest.TestCase):
 
     def test_interrupted(self):
         for number in (signal.SIGINT, signal.SIGTERM):
+            under_way = wait_for_calls(self.server, "echo", 20)
             p = subprocess.Popen([BINARY, "bench", self.at("http"), "echo", "-t", "60s", "--warmup", "0", "--json"], stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE)
-            time.sleep(0.5)
+            under_way()
             p.send_signal(number)
             out, err = p.communicate(timeout=20 * SLOW)
             self.assertEqual(p.returncode, 128 + number, err)
@@ -304,7 +319,7 @@ class Bench(unittest.TestCase):
 
     def test_interrupted_before_the_first_answer(self):
         p = subprocess.Popen([BINARY, "bench", self.at("http"), "sleep", '{"ms":60000}'], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(0.3)
+        wait_until(lambda: figure(self.server, "calls_in_flight", "sleep") >= 1, timeout=30 * SLOW)
         p.send_signal(signal.SIGINT)
         out, err = p.communicate(timeout=20 * SLOW)
         self.assertEqual((p.returncode, out), (130, b""), err)
