@@ -136,7 +136,9 @@ static ew_err write_program(const ew__rx_tree *tree, ew__arena *arena, ew__regex
     if (regex != NULL) {
         *regex = (ew__regex){.n_states = e.n, .n_classes = tree->n_classes};
         regex->states = ew__arena_copy(arena, e.states, e.n * sizeof *e.states);
-        regex->classes = ew__arena_copy(arena, tree->classes, tree->n_classes * sizeof *tree->classes);
+        if (tree->n_classes > 0) {
+            regex->classes = ew__arena_copy(arena, tree->classes, tree->n_classes * sizeof *tree->classes);
+        }
         regex->anchored = begins_with_anchor(tree, tree->root);
     }
     if (err == EW_OK && (regex == NULL || regex->states == NULL || (tree->n_classes > 0 && regex->classes == NULL))) {
