@@ -139,7 +139,7 @@ static void tell_end(ew_request *request, const ew_end *end) {
     atomic_store_explicit(&request->telling, true, memory_order_relaxed);
     if (request->options.on_end)
         request->options.on_end(request, end, request->options.ud);
-    if (atomic_load_explicit(&request->again, memory_order_relaxed)) {
+    if (atomic_load_explicit(&request->again, memory_order_acquire)) { /* whoever asked has prepared things before */
         open_again(request);
         return;
     }
@@ -335,7 +335,7 @@ static ew_err start_again(ew_request *request) {
     else if (ended)
         request->ended = false;
     else if (telling)
-        atomic_store_explicit(&request->again, true, memory_order_relaxed);
+        atomic_store_explicit(&request->again, true, memory_order_release);
     pthread_mutex_unlock(&request->lock);
     if (!room)
         return EW_ELIMIT;
