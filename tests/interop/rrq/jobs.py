@@ -217,6 +217,22 @@ def handed_back(server):
 # ---- both on one queue --------------------------------------------------------------------------------------------
 
 
+def left_alone(site, idents, theirs):
+    """Jobs that the real worker has claimed and never gives to its runner, now and then one of ten thousand: a lost wake-up of its own."""
+    try:
+        wait_until("the last of them", lambda: site.statuses(idents)["COMPLETED"] == len(idents), 20)
+        return set()
+    except AssertionError:
+        left = {ident for ident in idents if site.job(ident)["status"] != "COMPLETED"}
+    begun = site.runs()
+    for ident in left:
+        job = site.job(ident)
+        equal((job["status"], job["worker_id"], begun.get(ident)), ("ACTIVE", theirs, None), "a job that is not done")
+    assert len(left) <= len(idents) // 1000, "%d jobs are not done" % len(left)
+    print("# the real worker has left %d job(s) alone" % len(left))
+    return left
+
+
 def shared(server):
     with Site(server) as site:
         ours = site.ours(site.config(in_flight=4))
@@ -227,7 +243,7 @@ def shared(server):
         idents = [producer.enqueue({"function_name": "echo", "params": {"i": i}, "options": {}})["job_id"] for i in range(MANY)]
         enqueued = time.monotonic()
         wait_until("the end of %d jobs" % MANY, lambda: site.redis.zcard("rrq:queue:default") == 0, 50)
-        wait_until("the last of them", lambda: site.statuses(idents)["COMPLETED"] == MANY, 20)
+        left = left_alone(site, idents, ids["theirs"])
         print("# %d jobs enqueued in %.1f s, done %.1f s later" % (MANY, enqueued - begin, time.monotonic() - enqueued))
         pipe = site.redis.pipeline(transaction=False)
         for ident in idents:
@@ -235,16 +251,21 @@ def shared(server):
         share = collections.Counter()
         for i, (worker, result, retries) in enumerate(pipe.execute()):
             share[worker] += 1
+            if idents[i] in left:
+                continue
             equal((json.loads(result), retries), ({"i": i}, "0"))
         print("# ours %d, theirs %d" % (share[ids["ours"]], share[ids["theirs"]]))
         assert min(share[ids["ours"]], share[ids["theirs"]]) > MANY // 100, share
         equal(sum(share[each] for each in ids.values()), MANY)
         runs = site.runs()
-        equal(([ident for ident in idents if runs[ident] != [1]], len(runs)), ([], MANY), "jobs that did not run exactly once")
+        once = [ident for ident in idents if runs.get(ident) == [1]]
+        equal((set(idents) - set(once), len(runs)), (left, MANY - len(left)), "jobs that did not run exactly once")
         equal(site.redis.llen("rrq:dlq:default"), 0)
-        site.clean()
-        for process in (ours, theirs):
-            equal(process.end(signal.SIGTERM), 0, "exit code")
+        if not left:
+            site.clean()
+        equal(ours.end(signal.SIGTERM), 0, "exit code")
+        if not left:  # with them the real one does not go in order
+            equal(theirs.end(signal.SIGTERM), 0, "exit code")
 
 
 def command_lines(server):
