@@ -142,6 +142,11 @@ static inline void put_pair(char *out, uint32_t number) {
     out[1] = (char)('0' + number % 10);
 }
 
+static inline void put_thousandths(char *out, uint32_t number) {
+    out[0] = (char)('0' + number / 100);
+    put_pair(out + 1, number % 100);
+}
+
 static void put_date(uint32_t days, char out[10]) {
     days += DAYS_TO_1970;
     uint32_t of_era = days % DAYS_IN_400_YEARS;
@@ -168,9 +173,19 @@ void ew__when_write(uint64_t ms, char out[EW__WHEN_LEN]) {
     out[16] = ':';
     put_pair(out + 17, seconds % 60);
     out[19] = '.';
-    out[20] = (char)('0' + thousandths / 100);
-    put_pair(out + 21, thousandths % 100);
+    put_thousandths(out + 20, thousandths);
     out[23] = 'Z';
+}
+
+void ew__when_write_again(ew__when_memo *memo, uint64_t ms, char out[EW__WHEN_LEN]) {
+    uint64_t second = ms / 1000 + 1;
+    if (memo->second != second || ms > LAST_MS) {
+        ew__when_write(ms, memo->text);
+        memo->second = second;
+    } else {
+        put_thousandths(memo->text + 20, (uint32_t)(ms % 1000));
+    }
+    memcpy(out, memo->text, EW__WHEN_LEN);
 }
 
 /* ---- ids ---- */

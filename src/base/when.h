@@ -16,6 +16,12 @@ bool ew__when_parse(ew_str text, int64_t *ret_ms);
 /* Writes "2026-03-01T10:00:00.123Z", no NUL: EW__WHEN_LEN bytes. Times after the year 9999 become its last moment. */
 #define EW__WHEN_LEN 24
 void ew__when_write(uint64_t ms, char out[EW__WHEN_LEN]);
+/* The same for times most of which are of one second: the calendar is looked at once in each. Starts as zeros. */
+typedef struct ew__when_memo {
+    uint64_t second; /* of the text, from 1 on; 0: there is none */
+    char text[EW__WHEN_LEN];
+} ew__when_memo;
+void ew__when_write_again(ew__when_memo *memo, uint64_t ms, char out[EW__WHEN_LEN]);
 
 /* "3f0e8c1e-....": EW__UUID_LEN bytes, no NUL. */
 #define EW__UUID_LEN 36

@@ -225,31 +225,40 @@ static ew_err lose_chunk(ew_call *call, ew_err err, ew_str too_much) {
     return err;
 }
 
-/* One that its action does not allow: likewise. */
-static ew_err refuse_chunk(ew_call *call, const ew_fault *fault) {
-    ew__end end = {.status = fault->status, .origin = EW_ORIGIN_ACTION, .fault = *fault};
+/* EW_OK; EW_ETYPE: its action does not allow it, and the call is over likewise. */
+static ew_err check_chunk(ew_call *call, ew_str json) {
+    ew_fault fault;
+    if (fits(call, call->action->contract.chunk, EW__CONTRACT_CHUNK, json, &fault))
+        return EW_OK;
+    ew__end end = {.status = fault.status, .origin = EW_ORIGIN_ACTION, .fault = fault};
     tell_end(call, &end);
     abandon(call, EW__CANCEL_GONE);
     return EW_ETYPE;
 }
 
-ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
-    ew_fault fault;
-    if (!call->callee_open)
-        return EW_EENDED;
-    if (!call->caller_open)
-        return EW_ECANCELLED;
-    if (!call->wants_chunks)
-        return EW_OK;
-    if (call->action && !fits(call, call->action->contract.chunk, EW__CONTRACT_CHUNK, json, &fault))
-        return refuse_chunk(call, &fault);
-    observe_chunk(call, json.len);
-    ew_err err = call->caller->chunk(call, json);
+/* Its taker wants no more of them for now, or cannot take it. */
+static ew_err heed_taker(ew_call *call, ew_err err) {
     if (err == EW_FULL)
         atomic_store(&call->full, true);
     else if (err < 0)
         return lose_chunk(call, err, EW_STR("the reader is too slow: its buffer is full"));
     return err;
+}
+
+ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
+    if (EW__UNLIKELY(!call->callee_open))
+        return EW_EENDED;
+    if (EW__UNLIKELY(!call->caller_open))
+        return EW_ECANCELLED;
+    if (!call->wants_chunks)
+        return EW_OK;
+    if (call->action) { /* an outgoing one has none */
+        if (call->action->contract.chunk && check_chunk(call, json) != EW_OK)
+            return EW_ETYPE;
+        observe_chunk(call, json.len);
+    }
+    ew_err err = call->caller->chunk(call, json);
+    return EW__LIKELY(err == EW_OK) ? EW_OK : heed_taker(call, err);
 }
 
 /* ---- towards the callee ---- */
@@ -384,10 +393,24 @@ ew_str ew_call_labels(const ew_call *call) { return call->labels; }
 /* Most calls of a wire that carries no trace are over before anybody asks for one. */
 enum { TRACE_NONE, TRACE_BUSY, TRACE_MADE };
 
+/* {"traceparent":"..."}, as most write it: nothing else is in there, and what it holds is looked at by who takes it. */
+static bool has_parent_only(ew_str carrier, ew_str *ret_parent) {
+    const ew_str head = EW_STR("{\"traceparent\":\""), tail = EW_STR("\"}");
+    if (carrier.len != head.len + EW__TRACEPARENT_LEN + tail.len)
+        return false;
+    *ret_parent = ew__str(carrier.ptr + head.len, EW__TRACEPARENT_LEN);
+    return memcmp(carrier.ptr, head.ptr, head.len) == 0 &&
+           memcmp(carrier.ptr + carrier.len - tail.len, tail.ptr, tail.len) == 0 &&
+           !memchr(ret_parent->ptr, '\\', ret_parent->len) && !memchr(ret_parent->ptr, '"', ret_parent->len);
+}
+
 /* Both in one walk, for every call that goes on through a bridge comes here. The first of each counts. */
 static void read_carrier(ew_str carrier, ew_str *ret_parent, ew_str *ret_state) {
     ew_json_iter it = {.offset_ = 0};
-    *ret_parent = *ret_state = ew__str(NULL, 0);
+    *ret_state = ew__str(NULL, 0);
+    if (has_parent_only(carrier, ret_parent))
+        return;
+    *ret_parent = ew__str(NULL, 0);
     while (ew_json_next(carrier, &it)) {
         ew_str name = ew__str(it.key.ptr + 1, it.key.len - 2);
         bool parent = ew__json_name_is(name, EW_STR("traceparent"));

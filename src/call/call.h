@@ -190,7 +190,7 @@ struct ew__observer {
     ew__observer *next;
     bool spans; /* each call is to have a span of its own */
     void (*opened)(ew__observer *observer, ew_call *call);
-    void (*chunk)(ew__observer *observer, ew_call *call, size_t bytes);
+    void (*chunk)(ew__observer *observer, ew_call *call, size_t bytes); /* of calls with an action */
     /* as the caller was told; CANCELLED when it let go before that. Once for each call that was opened */
     void (*ended)(ew__observer *observer, ew_call *call, const ew__end *end, uint64_t duration_ns);
     /* the callee is done; 0 if not cancelled */

@@ -37,12 +37,32 @@ static bool is_hex(const char *digits, size_t n) {
     return true;
 }
 
+#define EACH ((uint64_t)0x0101010101010101)
+
+/* In each byte, all of which are below 0x80: its highest bit is set where it is at least `least`. */
+static inline uint64_t at_least(uint64_t bytes, char least) { return bytes + EACH * (0x80u - (unsigned)least); }
+
+/* Eight digits at a time: each bridged call brings a trace. */
+static bool is_hex_words(const char *digits, size_t words) {
+    const uint64_t high = EACH * 0x80;
+    uint64_t wrong = 0;
+    for (size_t i = 0; i < words; i++) {
+        uint64_t bytes;
+        memcpy(&bytes, digits + 8 * i, 8);
+        uint64_t low = bytes & ~high;
+        uint64_t decimal = at_least(low, '0') & ~at_least(low, '9' + 1);
+        uint64_t letter = at_least(low, 'a') & ~at_least(low, 'f' + 1);
+        wrong |= (bytes | ~(decimal | letter)) & high;
+    }
+    return wrong == 0;
+}
+
 /* version-traceid-parentid-flags; a higher version may carry more behind another dash. */
 static bool well_formed(ew_str text) {
     const char *p = text.ptr;
     if (text.len < EW__TRACEPARENT_LEN || p[2] != '-' || p[35] != '-' || p[52] != '-')
         return false;
-    if (!is_hex(p, 2) || !is_hex(p + 3, 32) || !is_hex(p + 36, 16) || !is_hex(p + 53, 2))
+    if (!is_hex(p, 2) || !is_hex_words(p + 3, 4) || !is_hex_words(p + 36, 2) || !is_hex(p + 53, 2))
         return false;
     if (memcmp(p, "ff", 2) == 0 || all_zero(p + 3, 32) || all_zero(p + 36, 16))
         return false;
@@ -52,10 +72,12 @@ static bool well_formed(ew_str text) {
 }
 
 ew_err ew__trace_continue(ew__trace *trace, ew__rng *rng, ew_str traceparent) {
-    ew__trace_new(trace, rng);
     traceparent = ew__str_trim(traceparent);
-    if (!well_formed(traceparent))
+    if (!well_formed(traceparent)) {
+        ew__trace_new(trace, rng);
         return EW_ESYNTAX;
+    }
+    fresh_id(rng, trace->span_id, 1);
     memcpy(trace->trace_id, traceparent.ptr + 3, 32);
     memcpy(trace->parent_id, traceparent.ptr + 36, 16);
     trace->has_parent = true;

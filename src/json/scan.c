@@ -7,6 +7,7 @@
 #include "json/scan.h"
 #include "base/util.h"
 #include "json/note.h"
+#include "json/text.h"
 #include <everywire/limits.h>
 
 #define TEXT_MAX UINT32_MAX /* offsets of nodes have 32 bits */
@@ -73,6 +74,103 @@ ew_err ew__json_validate(ew_str text, size_t *ret_position) {
     return EW__LIKELY(scan_best(NULL, text)) ? EW_OK : refuse(text, ret_position);
 }
 
+/* ---- small values ---- */
+
+#define SIMPLE_DEPTH 32
+
+static const char *skip_digits(const char *at, const char *end) {
+    while (at < end && *at >= '0' && *at <= '9') {
+        at++;
+    }
+    return at;
+}
+
+/* Behind a whole number or one with a fraction; NULL: it is none. What follows is for the caller to see. */
+static const char *simple_number(const char *at, const char *end) {
+    at += *at == '-';
+    const char *whole = at;
+    at = at < end && *at == '0' ? at + 1 : skip_digits(at, end);
+    if (at == whole) {
+        return NULL;
+    }
+    if (at < end && *at == '.') {
+        const char *fraction = at + 1;
+        at = skip_digits(fraction, end);
+        return at > fraction ? at : NULL;
+    }
+    return at;
+}
+
+/* From behind the quote that opens a string of plain ASCII to behind that which closes it. */
+static const char *simple_string(const char *at, const char *end) {
+    at += ew__json_plain_run(at, end, true);
+    return at < end && *at == '"' ? at + 1 : NULL;
+}
+
+static const char *simple_scalar(const char *at, const char *end) {
+    ew_str rest = ew__str(at, (size_t)(end - at));
+    switch (*at) {
+    case '"':
+        return simple_string(at + 1, end);
+    case 't':
+        return ew__str_has_prefix(rest, EW_STR("true")) ? at + 4 : NULL;
+    case 'f':
+        return ew__str_has_prefix(rest, EW_STR("false")) ? at + 5 : NULL;
+    case 'n':
+        return ew__str_has_prefix(rest, EW_STR("null")) ? at + 4 : NULL;
+    default:
+        return simple_number(at, end);
+    }
+}
+
+static const char *simple_name(const char *at, const char *end) {
+    at = at < end && *at == '"' ? simple_string(at + 1, end) : NULL;
+    if (at == NULL || at == end || *at != ':') {
+        return NULL;
+    }
+    at++;
+    return at + (at < end && *at == ' ');
+}
+
+/*
+ * Whether a text is one value in the spelling that most have: no escapes, nothing beyond ASCII, no exponents, no white
+ * space but one blank behind commas and colons. The scanner is made for long texts; for a piece of a stream its
+ * beginning and end cost more than all the bytes between them.
+ */
+static bool is_simple(const char *at, const char *end) {
+    uint32_t objects = 0; /* a bit for each container that is open: it is an object; the innermost is the lowest */
+    unsigned depth = 0;
+    while (at < end) {
+        bool opens = *at == '{' || *at == '[';
+        if (opens) {
+            if (++depth > SIMPLE_DEPTH) {
+                return false;
+            }
+            objects = objects << 1 | (*at++ == '{');
+        } else if ((at = simple_scalar(at, end)) == NULL) {
+            return false;
+        }
+        bool empty = opens && at < end && *at == (objects & 1 ? '}' : ']');
+        if (!opens || empty) { /* a value ends here, and so may those around it */
+            for (; depth > 0 && at < end && *at == (objects & 1 ? '}' : ']'); depth--) {
+                at++;
+                objects >>= 1;
+            }
+            if (depth == 0) {
+                return at == end;
+            }
+            if (at == end || *at++ != ',') {
+                return false;
+            }
+            at += at < end && *at == ' ';
+        }
+        if ((objects & 1) && (at = simple_name(at, end)) == NULL) {
+            return false;
+        }
+    }
+    return false;
+}
+
 /* The longest text that cannot nest too deep even inside two more levels: each level of it has two brackets. */
 #define BETWEEN_MAX ((size_t)2 * (EW_JSON_DEPTH - 2) + 1)
 
@@ -81,7 +179,8 @@ bool ew__json_value_between(ew_str text, size_t before, size_t behind, ew_str *r
         return false;
     }
     ew_str value = ew__str(text.ptr + before, text.len - before - behind);
-    if (ew__json_is_space(value.ptr[0]) || ew__json_is_space(value.ptr[value.len - 1]) || !scan_best(NULL, value)) {
+    if (!is_simple(value.ptr, value.ptr + value.len) &&
+        (ew__json_is_space(value.ptr[0]) || ew__json_is_space(value.ptr[value.len - 1]) || !scan_best(NULL, value))) {
         return false;
     }
     *ret_value = value;

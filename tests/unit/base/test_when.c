@@ -248,6 +248,37 @@ static void test_base_when__there_and_back(void **state) {
     }
 }
 
+/* With a memo it is the same, whatever was written before. */
+static void test_base_when__again(void **state) {
+    (void)state;
+    static const uint64_t times[] = {0,
+                                     1,
+                                     999,
+                                     1000,
+                                     1001,
+                                     999,
+                                     UINT64_C(1700000000123),
+                                     0,
+                                     5,
+                                     UINT64_C(1700000000999),
+                                     UINT64_C(1700000001000),
+                                     UINT64_C(1700000000999),
+                                     LAST_MS - 1,
+                                     LAST_MS,
+                                     LAST_MS + 1,
+                                     LAST_MS + 5000,
+                                     UINT64_MAX,
+                                     UINT64_MAX,
+                                     LAST_MS - 7};
+    ew__when_memo memo = {0};
+    for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+        char text[EW__WHEN_LEN], again[EW__WHEN_LEN];
+        ew__when_write(times[i], text);
+        ew__when_write_again(&memo, times[i], again);
+        assert_memory_equal(text, again, sizeof(text));
+    }
+}
+
 /* ---- ids ---- */
 
 static size_t digit_value(char c) {
@@ -308,6 +339,7 @@ int main(void) {
         cmocka_unit_test(test_base_when__every_day),
         cmocka_unit_test(test_base_when__written),
         cmocka_unit_test(test_base_when__there_and_back),
+        cmocka_unit_test(test_base_when__again),
         cmocka_unit_test(test_base_when__ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,10 @@
 
 #include <cmocka.h>
 
+#include "world.h"
+
+static const ew__caller_ops nobody = {.end = NULL};
+
 static void seeded(ew__rng *rng) {
     ew__test_env t;
     ew__test_env_init(&t, 5);
@@ -74,6 +78,61 @@ static void test_call_trace__damaged(void **state) {
         memcpy(bad, good, sizeof good);
         bad[i] = 'G';
         assert_int_equal(ew__trace_continue(&trace, &rng, ew__str(bad, sizeof good - 1)), EW_ESYNTAX);
+    }
+}
+
+/* What stands in the two ids: every byte, at every place, is taken if it is a digit of theirs and not otherwise. */
+static void test_call_trace__each_byte(void **state) {
+    (void)state;
+    static const char good[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    ew__rng rng;
+    ew__trace trace;
+    seeded(&rng);
+    for (size_t i = 3; i < 52; i++) {
+        if (i == 35)
+            continue;
+        for (unsigned byte = 0; byte < 256; byte++) {
+            char text[sizeof good];
+            memcpy(text, good, sizeof good);
+            text[i] = (char)byte;
+            bool digit = byte != 0 && strchr("0123456789abcdef", (int)byte) != NULL;
+            ew_err err = ew__trace_continue(&trace, &rng, ew__str(text, sizeof good - 1));
+            if ((err == EW_OK) != digit)
+                fail_msg("byte 0x%02x at %zu", byte, i);
+        }
+    }
+}
+
+/* However a carrier is written, the trace in it goes on. */
+static void test_call_trace__carriers(void **state) {
+    (void)state;
+#define IDS "0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331"
+    static const struct {
+        const char *text;
+        bool goes_on, state;
+    } cases[] = {
+        {"{\"traceparent\":\"00-" IDS "-01\"}", true, false},
+        {"{ \"traceparent\": \"00-" IDS "-01\" }", true, false},
+        {"{\"traceparent\":\"\\u00300-" IDS "-01\"}", false, false}, /* nobody writes escapes there */
+        {"{\"traceparent\":\"00-" IDS "-01\",\"tracestate\":\"a=b\"}", true, true},
+        {"{\"tracestate\":\"a=b\",\"traceparent\":\"00-" IDS "-01\"}", true, true},
+        {"{\"traceparent\":\"00-" IDS "-01\",\"traceparent\":\"00-0\"}", true, false},
+        {"{\"traceparent\":\"00-" IDS "\",\"\":\"\"}", false, false}, /* as long as the usual one */
+        {"{\"traceparent\":\"\\u0030-" IDS "\"}", false, false},
+        {"{\"traceparenT\":\"00-" IDS "-01\"}", false, false},
+        {"{}", false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        world w;
+        world_init(&w, 7);
+        ew_call *call = ew__call_new(&w.home, &nobody, NULL);
+        call->carrier = ew_str_from(cases[i].text);
+        const ew__trace *trace = ew__call_trace(call);
+        if (trace->has_parent != cases[i].goes_on || (call->tracestate.len > 0) != cases[i].state)
+            fail_msg("%s", cases[i].text);
+        assert_int_equal(memcmp(trace->trace_id, IDS, 32) == 0, cases[i].goes_on);
+        ew_call_unref(call);
+        world_done(&w);
     }
 }
 
@@ -160,9 +219,10 @@ static void test_call_trace__corpus(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_call_trace__new),     cmocka_unit_test(test_call_trace__round),
-        cmocka_unit_test(test_call_trace__damaged), cmocka_unit_test(test_call_trace__tracestate),
-        cmocka_unit_test(test_call_trace__corpus),
+        cmocka_unit_test(test_call_trace__new),      cmocka_unit_test(test_call_trace__round),
+        cmocka_unit_test(test_call_trace__damaged),  cmocka_unit_test(test_call_trace__tracestate),
+        cmocka_unit_test(test_call_trace__corpus),   cmocka_unit_test(test_call_trace__each_byte),
+        cmocka_unit_test(test_call_trace__carriers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

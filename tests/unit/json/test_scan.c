@@ -481,11 +481,52 @@ static void check_between(ew_str value, bool expected) {
     if (ew__json_value_between(whole, 10, 2, &got) != expected) {
         fail_msg("%.*s", (int)whole.len, whole.ptr);
     }
-    if (expected) {
+    if (!expected) {
+        assert_null(got.ptr); /* left as it was */
+    } else {
         assert_true(got.ptr == text + 10 && got.len == value.len);
         assert_int_equal(ew__json_parse(&doc, whole), EW_OK);
         ew_str inner = ew__json_find(&doc, EW_STR("a"), NULL);
         assert_true(ew__str_is(ew__json_find_in(inner, EW_STR("b"), NULL), value));
+    }
+}
+
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+/* The short way to a verdict on a small value is never another than the scanner's: every byte changed, left out, doubled. */
+static void test_json_scan__small_values(void **state) {
+    (void)state;
+    static const char *const values[] = {
+        "{\"index\":10,\"text\":\"chunk number 10\"}",    "[true,false,null,0,-0,-10.50,{},[]]", "\"a\"", "-1", "0.5",
+        "{\"a\": {\"b\": [1, {\"c\": []}]}, \"d\": \"\"}"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        size_t n = strlen(values[i]);
+        check_between(ew__str(values[i], n), true);
+        for (size_t at = 0; at < n; at++) {
+            for (unsigned byte = 0; byte < 258; byte++) { /* two more: left out, doubled */
+                char text[100];
+                size_t len = byte == 256 ? n - 1 : byte == 257 ? n + 1 : n, behind = byte == 256 ? at + 1 : at;
+                memcpy(text, values[i], at);
+                memcpy(text + (byte == 257 ? at + 1 : at), values[i] + behind, n - behind);
+                if (byte < 256) {
+                    text[at] = (char)byte;
+                } else if (byte == 257) {
+                    text[at] = values[i][at];
+                }
+                bool valid = len > 0 && ew_json_check(ew__str(text, len), NULL) == EW_OK && !is_space(text[0]) &&
+                             !is_space(text[len - 1]);
+                check_between(ew__str(text, len), valid);
+            }
+        }
+    }
+    for (size_t depth = 28; depth < 40; depth++) { /* beyond its own depth others are asked */
+        char text[100];
+        memset(text, '[', depth);
+        memset(text + depth, ']', depth);
+        check_between(ew__str(text, 2 * depth), true);
+        check_between(ew__str(text, 2 * depth - 1), false);
+        text[depth] = '}';
+        check_between(ew__str(text, 2 * depth), false);
     }
 }
 
@@ -520,7 +561,7 @@ int main(void) {
         cmocka_unit_test(test_json_scan__hills),           cmocka_unit_test(test_json_scan__long_tokens),
         cmocka_unit_test(test_json_scan__backslashes),     cmocka_unit_test(test_json_scan__mutations),
         cmocka_unit_test(test_json_scan__all_short_texts), cmocka_unit_test(test_json_scan__too_long),
-        cmocka_unit_test(test_json_scan__value_between),
+        cmocka_unit_test(test_json_scan__value_between),   cmocka_unit_test(test_json_scan__small_values),
     };
     return cmocka_run_group_tests_name("json_scan", tests, NULL, NULL);
 }
