@@ -64,6 +64,31 @@ static void fail(ew_call *call, void *arg) {
 
 static bool is_same(ew_str a, ew_str b) { return a.len == b.len && (a.len == 0 || a.ptr == b.ptr); }
 
+/* What is copied from a context that came is what would be written from its members. */
+static void check_reuse(const ew__rrq_request *came) {
+    ew__rrq_context context;
+    ew__buf head, tail[2];
+    if (came->spans.rest == 0)
+        return;
+    for (int i = 0; i < 2; i++) {
+        if (i == 0)
+            ew__rrq_reuse_context(came->context, &came->spans, &context);
+        else
+            ew__rrq_read_context(came->context, &context);
+        ew__rrq_ask ask = {.ids = {came->ids.request, context.value[EW__RRQ_JOB]},
+                           .attempt = came->attempt,
+                           .labels = came->labels,
+                           .context = &context};
+        ew__buf_init(&head, ew_env_default(), SIZE_MAX / 2);
+        ew__buf_init(&tail[i], ew_env_default(), SIZE_MAX / 2);
+        check(ew__rrq_write_request(&head, &tail[i], &ask) == EW_OK);
+        ew__buf_done(&head);
+    }
+    check(ew__str_is(ew__buf_view(&tail[0]), ew__buf_view(&tail[1])));
+    ew__buf_done(&tail[0]);
+    ew__buf_done(&tail[1]);
+}
+
 /* What the short way of reading takes, the ordinary one takes, and both say the same. */
 static void check_known(ew_str text) {
     ew__rrq_request known, other;
@@ -79,6 +104,7 @@ static void check_known(ew_str text) {
     check(is_same(known.function, other.function) && is_same(known.params, other.params));
     check(is_same(known.context, other.context));
     check(is_same(known.labels, other.labels) && is_same(known.trace, other.trace));
+    check_reuse(&known);
 }
 
 /* ---- what leaves ---- */

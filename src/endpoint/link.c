@@ -46,7 +46,12 @@ void ew__scratches_done(ew__scratches *scratches, const ew_env *env) {
 
 /* ---- the connection as the wire sees it ---- */
 
-static void conn_send(ew__conn *conn) { ew__stream_send(&link_of_conn(conn)->stream); }
+static void conn_send(ew__conn *conn) {
+    if (EW__UNLIKELY(conn->unhurried))
+        ew__stream_send_soon(&link_of_conn(conn)->stream);
+    else
+        ew__stream_send(&link_of_conn(conn)->stream);
+}
 static void conn_hurry(ew__conn *conn) { ew__stream_hurry(&link_of_conn(conn)->stream); }
 static void conn_read(ew__conn *conn, bool on) { ew__stream_read(&link_of_conn(conn)->stream, on); }
 static void conn_finish(ew__conn *conn) { ew__stream_finish(&link_of_conn(conn)->stream); }

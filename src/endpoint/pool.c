@@ -8,6 +8,8 @@
 
 #define IDLE_MS                                                                                                        \
     4000 /* shorter than the keep-alive of common servers (5 s), so that they do not close under a call of ours */
+#define PATIENCE_MS 10 /* so long a few calls wait for a place on a connection that carries many */
+#define CROWD_SHARE 4  /* one in so many of those that a connection takes are no longer few */
 
 struct ew__pool_dial {
     struct ew__pool_dial *next, *prev;
@@ -60,6 +62,7 @@ void ew__pool_check_closed(ew__pool *pool) {
     void (*on_closed)(ew__pool * pool) = pool->on_closed;
     pool->on_closed = NULL;
     ew__timer_stop(&pool->loop->home.timers, &pool->idle);
+    ew__timer_stop(&pool->loop->home.timers, &pool->patience);
     on_closed(pool);
 }
 
@@ -68,19 +71,26 @@ static bool is_session(const ew__pool *pool) { return (pool->wire->caps & EW__CA
 
 /*
  * The row of those that may have room. One that says it has room joins; one that is found full leaves. So nobody looks
- * at a thousand full ones to find the one whose call has just ended.
+ * at a thousand full ones to find the one whose call has just ended. The one that was used last comes first, unless they
+ * take turns: a session is filled up before another is used, and of those that carry one call the others become idle and
+ * are closed.
  */
 static void row_join(ew__pool *pool, ew__link *link) {
     if (link->roomy)
         return;
+    bool front = !pool->fixed;
+    ew__link *prev = front ? NULL : pool->roomy_last, *next = front ? pool->roomy : NULL;
     link->roomy = true;
-    link->roomy_next = NULL;
-    link->roomy_prev = pool->roomy_last;
-    if (pool->roomy_last)
-        pool->roomy_last->roomy_next = link;
+    link->roomy_prev = prev;
+    link->roomy_next = next;
+    if (prev)
+        prev->roomy_next = link;
     else
         pool->roomy = link;
-    pool->roomy_last = link;
+    if (next)
+        next->roomy_prev = link;
+    else
+        pool->roomy_last = link;
 }
 
 static void row_leave(ew__pool *pool, ew__link *link) {
@@ -270,6 +280,38 @@ static uint64_t calls_per_link(const ew__wire *wire, const ew_limits *limits) {
     return wire->most ? wire->most(limits) : limits->calls_per_connection;
 }
 
+static void on_patience(ew__timer *timer, uint64_t now) {
+    ew__pool *pool = ew__container_of(timer, ew__pool, patience);
+    (void)now;
+    if (!pool->closing)
+        pool->kind->serve(pool, NULL);
+}
+
+static bool has_live_link(const ew__pool *pool) {
+    const ew__link *link = pool->links;
+    while (link && (!link->peer || link->stream.closing))
+        link = link->next;
+    return link != NULL;
+}
+
+/*
+ * There are more calls than connections have places. As long as they are a few more they get the places of those that
+ * end: another connection would not make the peer faster, and what is sent and read at a time would be half as much on
+ * each. It is dialled for those that have waited for a while: the peer is slow, or stuck.
+ */
+static bool can_wait(ew__pool *pool, uint64_t per_link) {
+    ew__home *home = &pool->loop->home;
+    const struct ew__pool_wait *oldest = pool->first;
+    uint64_t few = pool->n_dialling * per_link + per_link / CROWD_SHARE;
+    if (!oldest || pool->n_waiting >= few || !(pool->n_dialling || has_live_link(pool)))
+        return false;
+    uint64_t until = oldest->since + EW__MS(PATIENCE_MS); /* nobody waits for longer than the first */
+    if (home->now >= until)
+        return false;
+    return ew__timer_active(&pool->patience) ||
+           ew__timer_set(&home->timers, &pool->patience, until, on_patience) == EW_OK;
+}
+
 static bool wants_dial(ew__pool *pool) {
     const ew_limits *limits = pool->loop->home.limits;
     uint64_t most = pool->most_links ? pool->most_links : limits->client_connections;
@@ -280,7 +322,7 @@ static bool wants_dial(ew__pool *pool) {
         most = pool->fixed;
         wanted = wanted || pool->opening;
     }
-    wanted = wanted && pool->n_links + pool->n_dialling < most;
+    wanted = wanted && pool->n_links + pool->n_dialling < most && (pool->fixed || !can_wait(pool, per_link));
     return wanted && (!pool->kind->may_dial || pool->kind->may_dial(pool));
 }
 

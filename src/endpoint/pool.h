@@ -44,7 +44,8 @@ struct ew__pool {
     struct ew__pool_dial *dials;
     ew__scratches scratches;
     ew__traffic traffic;
-    ew__timer idle; /* closes connections that nobody uses */
+    ew__timer idle;     /* closes connections that nobody uses */
+    ew__timer patience; /* calls that wait for a place have waited for a while */
     ew__pool_child child;
     struct ew__pool_listen *listen;     /* what a pool has that listens */
     struct ew__pool_announce *announce; /* what a pool has whose process says where it listens */

@@ -51,7 +51,7 @@ static bool suspect(const char *p) {
 }
 
 /* all(p, n, VALUE), eight bytes at a time; the last eight may overlap the ones before. */
-static bool value_clean(const char *p, size_t n) {
+bool ew__guard_value_clean(const char *p, size_t n) {
     if (n < 8) {
         return all(p, n, VALUE);
     }
@@ -168,7 +168,7 @@ static int check_status_line(ew__guard *guard, const char *line, size_t n) {
         (n > 12 && p[4] != ' ')) {
         return refuse(guard, 400, "bad status code");
     }
-    if (!value_clean(line + 12, n - 12)) {
+    if (!ew__guard_value_clean(line + 12, n - 12)) {
         return refuse(guard, 400, "bad byte in the reason phrase");
     }
     guard->status = (uint16_t)((p[1] - '0') * 100 + (p[2] - '0') * 10 + (p[3] - '0'));
@@ -298,7 +298,7 @@ int ew__guard_field_line(ew__guard *guard, const char *line, size_t n, const ew_
     if (name == 0 || name == n || line[name] != ':') {
         return refuse(guard, 400, "bad header field name");
     }
-    if (!value_clean(line + name + 1, n - name - 1)) {
+    if (!ew__guard_value_clean(line + name + 1, n - name - 1)) {
         return refuse(guard, 400, "bad byte in a header field");
     }
     if (guard->n_fields >= limits->head_fields || guard->n_fields >= EW__HTTP_FIELDS_MAX) {
@@ -309,6 +309,13 @@ int ew__guard_field_line(ew__guard *guard, const char *line, size_t n, const ew_
         return 0;
     }
     return check_known(guard, ew__str(line, name), ew__str_trim(ew__str(line + name + 1, n - name - 1)));
+}
+
+/* The names of check_known, and one more that llhttp takes for Connection. */
+bool ew__guard_reads(ew_str name) {
+    return IS_WORD(name, "host") || IS_WORD(name, "expect") || IS_WORD(name, "upgrade") ||
+           IS_WORD(name, "connection") || IS_WORD(name, "content-length") || IS_WORD(name, "transfer-encoding") ||
+           IS_WORD(name, "proxy-connection");
 }
 
 int ew__guard_head_end(ew__guard *guard) {

@@ -39,6 +39,11 @@ int ew__guard_first_line(ew__guard *guard, const char *line, size_t n, const ew_
 int ew__guard_field_line(ew__guard *guard, const char *line, size_t n, const ew__http1_limits *limits);
 int ew__guard_head_end(ew__guard *guard);
 
+/* What may stand behind a field's colon. */
+bool ew__guard_value_clean(const char *value, size_t n);
+/* Whether guard or llhttp draw conclusions from the value of a field of that name (a token). */
+bool ew__guard_reads(ew_str name);
+
 /* Whether the authority of an absolute-form target is the one in Host (empty if there was none). Other forms: true. */
 bool ew__guard_authority(ew_str target, ew_str host);
 

@@ -1,8 +1,8 @@
 /*
  * frame/http1.c: the HTTP/1 reader. Finds the end of a head line by line (each line past the guard as it ends), lets
- * llhttp take the whole head apart, checks that both understood the same, then hands the body to llhttp in pieces that
- * never reach past the message. So llhttp is never paused inside a piece: one piece gives one event. Small chunks that
- * are all there are taken without it. No socket, no clock, no JSON.
+ * llhttp take the whole head apart, checks that both understood the same, then hands a chunked body to llhttp in pieces
+ * that never reach past the message. So llhttp is never paused inside a piece: one piece gives one event. Small chunks
+ * that are all there, and bodies of a given length, are taken without it. No socket, no clock, no JSON.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "frame/http1.h"
@@ -365,9 +365,8 @@ static int step_head(ew__http1 *http) {
  * One empty line may stand before a message; then comes a byte that can begin one, or the peer speaks something else.
  */
 static int step_start(ew__http1 *http) {
-    const struct ew__known_head *known = http->guard.request && http->lead == LEAD_NONE ? ew__http1_recall(http) : NULL;
-    if (EW__LIKELY(known != NULL)) {
-        return ew__http1_take_known(http, known);
+    if (http->in_len > 0 && http->lead == LEAD_NONE && !http->skip_body && ew__http1_take_known(http)) {
+        return EW__HTTP_HEAD_DONE;
     }
     while (http->in_len > 0) {
         char c = http->in[0];
@@ -389,20 +388,17 @@ static int step_start(ew__http1 *http) {
 
 /* ---- the body ---- */
 
+/* Guard and llhttp have agreed on the length: what is left is counting. */
 static int step_length(ew__http1 *http) {
     if (http->in_len == 0) {
         return cut_short(http);
     }
     uint64_t left = http->guard.length;
     size_t n = left < http->in_len ? (size_t)left : http->in_len;
-    const char *bytes = http->in;
-    http->body = ew__str(NULL, 0);
+    http->body = ew__str(http->in, n);
     consume(http, n);
     http->guard.length -= n;
-    if (!parse(http, bytes, n) || http->body.len != n || http->message_done != (http->guard.length == 0)) {
-        return parse_failed(http);
-    }
-    http->state = http->message_done ? ENDING : BODY_LENGTH;
+    http->state = http->guard.length == 0 ? ENDING : BODY_LENGTH;
     return EW__HTTP_BODY;
 }
 

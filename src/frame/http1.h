@@ -2,8 +2,8 @@
  * frame/http1.h: HTTP/1 messages out of bytes, both roles. Bytes in, events out; no socket, no clock, no JSON.
  *
  * The reader collects a whole head, checks it with a guard of its own (guard.c: everything that llhttp leaves open),
- * then lets llhttp (strict) take it apart. Bodies go through llhttp as they arrive (but for small chunks that are all
- * there, for which the guard is enough) and are handed out as slices of the bytes given: nothing is copied.
+ * then lets llhttp (strict) take it apart. Chunked bodies go through llhttp as they arrive (but for small chunks that are
+ * all there, for which the guard is enough). Bodies are handed out as slices of the bytes given: nothing is copied.
  * May include: base, llhttp.
  */
 #ifndef EW_FRAME_HTTP1_H
@@ -27,7 +27,7 @@ typedef struct ew__http_field {
 } ew__http_field;
 
 #define EW__HTTP_FIELDS_MAX 100 /* upper bound of limits->head_fields */
-#define EW__HTTP_KNOWN_BYTES 4096
+#define EW__HTTP_KNOWN_BYTES 8192
 
 /*
  * Room for the field table of the head taken apart last. One per event loop, shared by all its readers, so that an idle
@@ -37,8 +37,8 @@ typedef struct ew__http_field {
 typedef struct ew__http1_scratch {
     ew__http_field fields[EW__HTTP_FIELDS_MAX];
     /*
-     * Heads that were read lately (http1.c). Clients repeat their heads to the byte, so most can be recognised
-     * instead of being read again; what is recognised is exactly what was read. All zero: none yet.
+     * Heads that were read lately (known_heads.c). Peers repeat them but for some values, so most can be recognised
+     * instead of being read again. All zero: none yet.
      */
     uint32_t next_known;
     _Alignas(16) uint8_t known[EW__HTTP_KNOWN_BYTES];
@@ -151,8 +151,8 @@ bool ew__http_value_ok(ew_str value);
 /*
  * Splits a request target (origin or absolute form) into a decoded path and the raw query. Refuses (EW_ESYNTAX) what is
  * no path: bad or truncated escapes, %00 and control bytes, a dot segment after decoding, '#', non-UTF-8, the asterisk
- * form. `out` holds the decoded path; it must have room for target.len bytes (at least 1). The path keeps its leading
- * slash. No '?': the query's ptr is NULL.
+ * form. `out` is for the decoded path, if there is something to decode; it must have room for target.len bytes (at least
+ * 1). The path keeps its leading slash. No '?': the query's ptr is NULL.
  */
 ew_err ew__http_target(ew_str target, char *out, ew_str *ret_path, ew_str *ret_query);
 

@@ -48,9 +48,7 @@ struct ew__http1 {
 };
 
 /* Heads that were read before: known_heads.c. */
-struct ew__known_head;
-const struct ew__known_head *ew__http1_recall(const ew__http1 *http);
-int ew__http1_take_known(ew__http1 *http, const struct ew__known_head *known); /* EW__HTTP_HEAD_DONE */
+bool ew__http1_take_known(ew__http1 *http); /* true: what has come begins with one; HEAD_DONE */
 void ew__http1_remember(ew__http1 *http, const char *bytes, size_t n);
 
 #endif

@@ -188,7 +188,27 @@ static ew_str strip_origin(ew_str target) {
     return ew__str(target.ptr + n, target.len - n);
 }
 
+/* Whether nothing in it has a meaning of its own: only letters, digits, '/', '-' and '_'. */
+static bool is_plain_path(ew_str target) {
+    if (target.len == 0 || target.ptr[0] != '/') {
+        return false;
+    }
+    for (size_t i = 1; i < target.len; i++) {
+        char c = target.ptr[i], letter = (char)(c | 0x20);
+        bool plain = (letter >= 'a' && letter <= 'z') || (c >= '/' && c <= '9') || c == '-' || c == '_';
+        if (!plain) {
+            return false;
+        }
+    }
+    return true;
+}
+
 ew_err ew__http_target(ew_str target, char *out, ew_str *ret_path, ew_str *ret_query) {
+    if (EW__LIKELY(is_plain_path(target))) {
+        *ret_path = target;
+        *ret_query = ew__str(NULL, 0);
+        return EW_OK;
+    }
     ew_str rest = strip_origin(target);
     bool absolute = rest.len != target.len;
     ew_str query = {NULL, 0};

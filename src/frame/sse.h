@@ -38,7 +38,7 @@ typedef struct ew__sse {
 
 void ew__sse_init(ew__sse *sse, const ew_env *env, size_t max_block);
 void ew__sse_done(ew__sse *sse);
-/* Gives bytes; they must stay until ew__sse_next returned MORE. Not while unread bytes remain. */
+/* Gives bytes; they must stay until ew__sse_next returned MORE, or the stream is dry. Not while unread bytes remain. */
 void ew__sse_feed(ew__sse *sse, const void *bytes, size_t n);
 /* The stream is over: a last block without its blank line is handed out. */
 void ew__sse_feed_eof(ew__sse *sse);
@@ -48,5 +48,9 @@ void ew__sse_feed_eof(ew__sse *sse);
  */
 ew__sse_kind ew__sse_next(ew__sse *sse);
 ew_str ew__sse_payload(const ew__sse *sse);
+/* A block was handed out, and nothing is left of what was fed: ew__sse_next would say MORE, and need not be asked. */
+static inline bool ew__sse_is_dry(const ew__sse *sse) {
+    return sse->ready && sse->in_len == 0 && !sse->holds && !sse->eof;
+}
 
 #endif

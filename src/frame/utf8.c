@@ -7,23 +7,30 @@
 
 #include "base/util.h"
 
-static uint64_t load(const uint8_t *p) {
-    uint64_t word;
-    memcpy(&word, p, sizeof(word));
-    return word;
+#define HIGH UINT64_C(0x8080808080808080)
+
+typedef uint64_t block __attribute__((vector_size(16)));
+
+static block load(const uint8_t *p) {
+    block bytes;
+    memcpy(&bytes, p, sizeof(bytes));
+    return bytes;
 }
+
+static bool is_ascii(block bytes) { return ((bytes[0] | bytes[1]) & HIGH) == 0; }
 
 /* How many bytes at the beginning are ASCII, or a few less. */
 static size_t pass_ascii(const uint8_t *p, size_t n) {
-    const uint64_t high = UINT64_C(0x8080808080808080);
+    const size_t size = sizeof(block);
     size_t i = 0;
-    while (n - i >= 32 && ((load(p + i) | load(p + i + 8) | load(p + i + 16) | load(p + i + 24)) & high) == 0) {
-        i += 32;
+    while (n - i >= 4 * size &&
+           is_ascii(load(p + i) | load(p + i + size) | load(p + i + 2 * size) | load(p + i + 3 * size))) {
+        i += 4 * size;
     }
-    while (n - i >= 8 && (load(p + i) & high) == 0) {
-        i += 8;
+    while (n - i >= size && is_ascii(load(p + i))) {
+        i += size;
     }
-    return i;
+    return n >= size && n - i < size && is_ascii(load(p + n - size)) ? n : i;
 }
 
 /* The first byte of a character that is not ASCII. What may follow it: RFC 3629, section 4. */

@@ -12,6 +12,7 @@
 #define SECOND UINT64_C(1000000000)
 #define KEPT_MEMORY ((size_t)4096) /* memory of a message up to this size is kept for the next one */
 
+enum { FIN = 0x80, MASKED = 0x80 };
 enum { CONTINUATION = 0, TEXT = 1, BINARY = 2, CLOSE = 8, PING = 9, PONG = 10 };
 
 /* ---- life ---- */
@@ -176,12 +177,28 @@ static ew__ws_event hand_out(ew__ws *ws, ew__ws_event event, ew_str payload) {
 }
 
 /*
- * A message in one frame that lies whole in the bytes fed, p with a head of n_head bytes: the common case, in one pass.
- * Kept apart from everything else because this is where the time goes.
+ * The size of the head if a message in one frame comes next that lies whole in the bytes fed: the common case, in one
+ * look. 0: the guard looks at the frame, byte by byte. Nothing is taken here that it would refuse.
  */
-static ew__ws_event whole_message(ew__ws *ws, const uint8_t *p, size_t n_head, size_t length) {
-    const uint8_t *payload = p + n_head;
-    bool text = (p[0] & 0x0f) == TEXT, ascii = false;
+static size_t head_of_whole(const ew__ws *ws, size_t *ret_length) {
+    const uint8_t *p = ws->in;
+    if (ws->in_len < 4 || ws->n_head != 0 || ws->opcode != 0 || (p[0] != (FIN | TEXT) && p[0] != (FIN | BINARY))) {
+        return 0;
+    }
+    size_t shortest = p[1] ^ (ws->server ? MASKED : 0u); /* 128 and more: masked, and should not be, or the other way */
+    bool is_long = shortest == 126;
+    size_t length = is_long ? (size_t)p[2] << 8 | p[3] : shortest;
+    size_t n_head = (is_long ? 4u : 2u) + (ws->server ? 4u : 0u);
+    size_t most = ws->server && ws->message.max > EW__WS_WHOLE_MAX ? EW__WS_WHOLE_MAX : ws->message.max;
+    bool good = shortest <= 126 && (!is_long || length >= 126) && length <= most && n_head + length <= ws->in_len;
+    *ret_length = length;
+    return good ? n_head : 0;
+}
+
+/* Such a message. Kept apart from everything else because this is where the time goes. */
+static ew__ws_event whole_message(ew__ws *ws, size_t n_head, size_t length) {
+    const uint8_t *payload = ws->in + n_head;
+    bool text = ws->in[0] == (FIN | TEXT), ascii = false;
     if (ws->server) {
         ascii = ew__ws_xor(ws->scratch->bytes, payload, length, payload - 4);
         payload = ws->scratch->bytes;
@@ -330,11 +347,9 @@ static ew__ws_event read_frame(ew__ws *ws, uint64_t now_ns) {
     if (n_head <= ws->in_len) {
         event = judge(ws, p, n_head);
         (void)read_length(p, n_head, &length);
-        /* Mostly it is a message in one frame (FIN, text or binary), and all there. */
-        bool whole = ((p[0] & 0x8f) == (0x80 | TEXT) || (p[0] & 0x8f) == (0x80 | BINARY)) &&
-                     length <= ws->in_len - n_head && (length <= EW__WS_WHOLE_MAX || !ws->server);
-        if (EW__LIKELY(event == EW__WS_MORE && whole)) {
-            return whole_message(ws, p, n_head, (size_t)length);
+        bool message = p[0] == (FIN | TEXT) || p[0] == (FIN | BINARY);
+        if (event == EW__WS_MORE && message && !ws->server && length <= ws->in_len - n_head) {
+            return whole_message(ws, n_head, (size_t)length); /* a long one */
         }
         if (event == EW__WS_MORE) {
             ws->in += n_head;
@@ -380,6 +395,10 @@ ew__ws_event ew__ws_next(ew__ws *ws, uint64_t now_ns) {
     ew__ws_event event = EW__WS_MORE;
     ws->event = EW__WS_MORE;
     ws->payload = ew__str(NULL, 0);
+    size_t length, n_head = ws->in_frame ? 0 : head_of_whole(ws, &length);
+    if (EW__LIKELY(n_head > 0)) {
+        return whole_message(ws, n_head, length);
+    }
     while (ws->in_len > 0 && event == EW__WS_MORE) {
         event = ws->in_frame ? read_payload(ws) : read_frame(ws, now_ns);
     }

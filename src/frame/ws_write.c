@@ -10,43 +10,64 @@ enum { FIN = 0x80, MASKED = 0x80, TEXT = 1, BINARY = 2, CLOSE = 8, PING = 9, PON
 
 /* ---- masks ---- */
 
-static uint64_t load(const uint8_t *p) {
-    uint64_t word;
-    memcpy(&word, p, sizeof(word));
-    return word;
+typedef uint64_t block __attribute__((vector_size(16)));
+
+static block load(const uint8_t *p) {
+    block bytes;
+    memcpy(&bytes, p, sizeof(bytes));
+    return bytes;
 }
 
-static uint64_t xor_word(uint8_t *to, const uint8_t *from, uint64_t mask) {
-    uint64_t word = load(from) ^ mask;
-    memcpy(to, &word, sizeof(word));
-    return word;
+static block xor_block(uint8_t *to, const uint8_t *from, block mask) {
+    block bytes = load(from) ^ mask;
+    memcpy(to, &bytes, sizeof(bytes));
+    return bytes;
 }
 
+static bool xor_few(uint8_t *to, const uint8_t *from, size_t n, const uint8_t key[4]) {
+    uint8_t seen = 0;
+    for (size_t i = 0; i < n; i++) {
+        to[i] = from[i] ^ key[i & 3];
+        seen |= to[i];
+    }
+    return seen < 0x80;
+}
+
+/* A block of the key, beginning with its byte `at`. */
+static block spread(const uint8_t key[4], size_t at) {
+    uint32_t word;
+    memcpy(&word, key, sizeof(word));
+    unsigned right = 8u * (unsigned)(at & 3), left = -right & 31;
+    bool big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+    word = big_endian ? word << right | word >> left : word >> right | word << left;
+    uint64_t twice = (uint64_t)word << 32 | word;
+    return (block){twice, twice};
+}
+
+/* The last block is read before anything is written, since it may overlap the one before it. */
 bool ew__ws_xor(uint8_t *to, const uint8_t *from, size_t n, const uint8_t key[4]) {
-    uint64_t mask, seen = 0;
+    const size_t size = sizeof(block);
+    if (n < size) {
+        return xor_few(to, from, n, key);
+    }
+    block mask = spread(key, 0), last = load(from + n - size) ^ spread(key, n), seen = last;
     size_t i = 0;
-    uint8_t twice[8] = {key[0], key[1], key[2], key[3], key[0], key[1], key[2], key[3]}, tail = 0;
-    memcpy(&mask, twice, sizeof(mask));
-    for (; n - i >= 32; i += 32) {
-        seen |= xor_word(to + i, from + i, mask) | xor_word(to + i + 8, from + i + 8, mask) |
-                xor_word(to + i + 16, from + i + 16, mask) | xor_word(to + i + 24, from + i + 24, mask);
+    for (; n - i > 2 * size; i += 2 * size) {
+        seen |= xor_block(to + i, from + i, mask) | xor_block(to + i + size, from + i + size, mask);
     }
-    for (; n - i >= 8; i += 8) {
-        seen |= xor_word(to + i, from + i, mask);
+    if (n - i > size) {
+        seen |= xor_block(to + i, from + i, mask);
     }
-    for (; i < n; i++) {
-        to[i] = from[i] ^ twice[i & 7];
-        tail |= to[i];
-    }
-    return (seen & UINT64_C(0x8080808080808080)) == 0 && tail < 0x80;
+    memcpy(to + n - size, &last, size);
+    return ((seen[0] | seen[1]) & UINT64_C(0x8080808080808080)) == 0;
 }
 
 void ew__ws_mask(void *bytes, size_t n, const uint8_t key[4], uint64_t offset) {
     uint8_t turned[4];
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; (offset & 3) != 0 && i < 4; i++) {
         turned[i] = key[(i + offset) & 3];
     }
-    (void)ew__ws_xor(bytes, bytes, n, turned);
+    (void)ew__ws_xor(bytes, bytes, n, (offset & 3) != 0 ? turned : key);
 }
 
 static void take_key(ew__ws_scratch *scratch, uint8_t out[4]) {
@@ -62,13 +83,23 @@ static void take_key(ew__ws_scratch *scratch, uint8_t out[4]) {
 /* ---- frames ---- */
 
 static size_t put_head(ew__ws *ws, uint8_t opcode, uint64_t len, uint8_t *out) {
-    size_t n = 2, more = len < 126 ? 0 : len <= UINT16_MAX ? 2 : 8;
+    uint8_t masked = ws->server ? 0 : MASKED;
+    size_t n = 2;
     out[0] = (uint8_t)(FIN | opcode);
-    out[1] = (uint8_t)((ws->server ? 0 : MASKED) | (more == 0 ? len : more == 2 ? 126 : 127));
-    for (size_t i = more; i > 0; i--) {
-        out[n++] = (uint8_t)(len >> (8 * (i - 1)));
+    if (len < 126) {
+        out[1] = (uint8_t)(masked | len);
+    } else if (len <= UINT16_MAX) {
+        out[1] = masked | 126;
+        out[2] = (uint8_t)(len >> 8);
+        out[3] = (uint8_t)len;
+        n = 4;
+    } else {
+        out[1] = masked | 127;
+        for (; n < 10; n++) {
+            out[n] = (uint8_t)(len >> (8 * (9 - n)));
+        }
     }
-    if (!ws->server) {
+    if (masked) {
         take_key(ws->scratch, out + n);
         n += 4;
     }

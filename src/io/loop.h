@@ -45,10 +45,12 @@ struct ew__loop {
     uint64_t timer_armed; /* what `timer` is set for, EW__NEVER for nothing */
     pthread_mutex_t lock; /* of the two below */
     ew__task *posted, *posted_last;
-    bool own_posts;    /* the loop's thread itself has posted; its own */
-    ew__stream *dirty; /* streams with something to send */
-    char *read_buffer; /* one for all streams: what is read is taken or copied at once */
-    uint8_t *opened;   /* the same for what TLS has opened, and for what it is about to seal; NULL until it is used */
+    bool own_posts;               /* the loop's thread itself has posted; its own */
+    ew__stream *dirty;            /* streams with something to send */
+    ew__stream *soon, *soon_last; /* those whose bytes may wait for others, in the order in which they began to */
+    ew__timer soon_timer;         /* while there are any */
+    char *read_buffer;            /* one for all streams: what is read is taken or copied at once */
+    uint8_t *opened; /* the same for what TLS has opened, and for what it is about to seal; NULL until it is used */
     uint8_t *gathered;
     uint64_t tls_told_at; /* since then the log was told of so many failed handshakes, or would have been */
     unsigned tls_told;

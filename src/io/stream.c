@@ -20,6 +20,7 @@
 
 #define LINGER_MS 2000
 #define VECTORS 16
+#define SOON_MS 1
 #define EARLY_BYTES ((size_t)8 * 1024) /* of one turn: then they leave before its end */
 
 static uv_stream_t *uv_of(ew__stream *stream) { return &stream->handle.stream; }
@@ -52,6 +53,18 @@ static void leave_dirty_list(ew__stream *stream) {
     stream->dirty = false;
 }
 
+/* Who came first mostly goes first: it is found at once. */
+static void leave_soon_list(ew__stream *stream) {
+    ew__loop *loop = stream->loop;
+    ew__stream *before = NULL;
+    for (ew__stream *at = loop->soon; at != stream; at = at->next_dirty)
+        before = at;
+    *(before ? &before->next_dirty : &loop->soon) = stream->next_dirty;
+    if (loop->soon_last == stream)
+        loop->soon_last = before;
+    stream->soon = false;
+}
+
 static void stop_waiting(ew__stream *stream);
 
 void ew__stream_close(ew__stream *stream, ew_err why) {
@@ -63,6 +76,8 @@ void ew__stream_close(ew__stream *stream, ew_err why) {
     stream->why = why;
     if (stream->dirty)
         leave_dirty_list(stream);
+    if (stream->soon)
+        leave_soon_list(stream);
     ew__timer_stop(&stream->loop->home.timers, &stream->stall);
     if (stream->waiter)
         stop_waiting(stream);
@@ -339,6 +354,8 @@ static bool has_bytes(ew__stream *stream) {
 }
 
 void ew__stream_flush(ew__stream *stream) {
+    if (stream->soon)
+        leave_soon_list(stream);
     while (!stream->closing && stream->writing == 0 && has_bytes(stream)) {
         ssize_t done = send_now(stream);
         if (done == -EAGAIN || done == -EWOULDBLOCK || done == -ENOBUFS) {
@@ -381,9 +398,37 @@ void ew__stream_send(ew__stream *stream) {
     }
     if (stream->dirty)
         return;
+    if (stream->soon)
+        leave_soon_list(stream);
     stream->dirty = true;
     stream->next_dirty = stream->loop->dirty;
     stream->loop->dirty = stream;
+}
+
+static void on_soon(ew__timer *timer, uint64_t now) {
+    ew__loop *loop = ew__container_of(timer, ew__loop, soon_timer);
+    while (loop->soon && loop->soon->soon_at <= now)
+        ew__stream_flush(loop->soon);
+    if (loop->soon) /* it has its place: this cannot fail */
+        (void)ew__timer_set(&loop->home.timers, timer, loop->soon->soon_at, on_soon);
+}
+
+void ew__stream_send_soon(ew__stream *stream) {
+    ew__loop *loop = stream->loop;
+    if (stream->dirty || stream->soon || stream->closing || stream->writing)
+        return; /* they go along, or nowhere */
+    uint64_t at = loop->home.now + EW__MS(SOON_MS);
+    bool timed = ew__timer_active(&loop->soon_timer) ||
+                 ew__timer_set(&loop->home.timers, &loop->soon_timer, at, on_soon) == EW_OK;
+    if (!timed || stream->out->bytes >= EARLY_BYTES) {
+        ew__stream_send(stream);
+        return;
+    }
+    stream->soon = true;
+    stream->soon_at = at;
+    stream->next_dirty = NULL;
+    *(loop->soon_last ? &loop->soon_last->next_dirty : &loop->soon) = stream;
+    loop->soon_last = stream;
 }
 
 void ew__stream_end(ew__stream *stream, bool at_once) {

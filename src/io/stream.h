@@ -52,15 +52,16 @@ struct ew__stream {
     ew__handle handle;
     ew__loop *loop;
     const ew__stream_events *events;
-    ew__out *out;        /* the owner's queue */
-    ew__out *raw;        /* what goes to the socket: the same, or the records of TLS */
-    struct ew__tls *tls; /* NULL: plain (tls.h) */
-    ew__stream *next_dirty;
+    ew__out *out;              /* the owner's queue */
+    ew__out *raw;              /* what goes to the socket: the same, or the records of TLS */
+    struct ew__tls *tls;       /* NULL: plain (tls.h) */
+    ew__stream *next_dirty;    /* or the next of those that send soon */
     ew__stream_tap *tap;       /* NULL: nobody looks on */
     ew__beside *beside;        /* NULL for connections */
     struct ew__waiter *waiter; /* waits until a full descriptor has room; not for TCP */
     ew__timer stall;           /* no progress in writing, or lingering too long */
     uint64_t progress_at;      /* when the last bytes left */
+    uint64_t soon_at;          /* soon: when they leave at the latest */
     size_t writing;            /* bytes handed to libuv, still in `out` */
     ew_err why;
     uint32_t head_start; /* the turn in which something left before its end */
@@ -69,6 +70,7 @@ struct ew__stream {
     uint8_t kind;        /* ew__stream_kind */
     bool no_socket;      /* fd knows no send */
     bool dirty;
+    bool soon; /* *out has bytes that wait for others; never while it is dirty */
     bool reading;
     bool finishing; /* close when all has left */
     bool lingering; /* our side is shut: waiting for the other's eof */
@@ -84,6 +86,11 @@ struct ew__stream {
 /* Takes what ew__accept, ew__dial_start or ew__stream_open_stdio put into a stream that was zeros before. */
 void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_events *events, ew__out *out);
 void ew__stream_send(ew__stream *stream); /* *out has bytes: send them in this turn */
+/*
+ * *out has bytes that tell the other side little by themselves: they leave with the next that are sent, so that it is
+ * woken up once in place of twice; in a millisecond or two at the latest.
+ */
+void ew__stream_send_soon(ew__stream *stream);
 /*
  * The beginning of something long: it leaves at once, so that the other side wakes up while we go on writing. Only
  * once in a turn, so that many beginnings still share a write.

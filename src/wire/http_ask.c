@@ -54,6 +54,10 @@ void ew__http_ask_send(ew__http_ask *ask) {
 }
 
 void ew__http_ask_collect(ew__http_ask *ask, ew_str piece) {
+    if (EW__LIKELY(piece.len == ask->length && piece.len <= ask->body.max)) { /* then END comes next */
+        ask->whole = piece;
+        return;
+    }
     if (ew__buf_add(&ask->body, piece.ptr, piece.len) == EW_OK)
         return;
     bool limit = ask->body.err == EW_ELIMIT;
@@ -66,6 +70,7 @@ void ew__http_ask_collect(ew__http_ask *ask, ew_str piece) {
 static void on_head(ew__http_ask *ask, const ew__http_head *head) {
     ask->status = head->status;
     ask->keep_alive = head->keep_alive;
+    ask->length = head->has_length ? head->length : 0;
     ask->ops->head(ask, head);
 }
 
@@ -84,6 +89,7 @@ static void on_end(ew__http_ask *ask) {
     ew__conn *conn = ask->peer.conn;
     ask->ops->end(ask);
     ew__buf_done(&ask->body);
+    ask->whole = ew__str(NULL, 0);
     ask->status = 0;
     if (ask->closed)
         return;

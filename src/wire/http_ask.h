@@ -40,7 +40,9 @@ struct ew__http_ask {
     int status;      /* of the answer being read; 0 before its head */
     bool keep_alive; /* the connection can carry another request after this one */
     bool closed;     /* it will carry no more */
-    ew__buf body;    /* for answers that are collected */
+    uint64_t length; /* of its body; 0: not said */
+    ew_str whole;    /* a body that came in one piece; it lies in what was read, and goes with END */
+    ew__buf body;    /* for other answers that are collected */
     _Alignas(16) uint8_t reader[EW__HTTP_READER_BYTES];
 };
 
@@ -66,5 +68,9 @@ static inline void ew__http_ask_protocol_error(ew__http_ask *ask, const char *te
 void ew__http_ask_send(ew__http_ask *ask);
 /* Adds a piece to the body; too large: the call fails. */
 void ew__http_ask_collect(ew__http_ask *ask, ew_str piece);
+/* What was collected; at the end of the answer, and not longer. */
+static inline ew_str ew__http_ask_body(const ew__http_ask *ask) {
+    return ask->whole.len ? ask->whole : ew__buf_view(&ask->body);
+}
 
 #endif

@@ -7,23 +7,105 @@
 #include "wire/rpc_calls.h"
 
 #include "base/mem.h"
+#include "wire/put.h"
 
 #define KEY_ROOM 512  /* ids with escapes are looked up decoded, up to here */
-#define RECENT 128u   /* places for calls that are found by the end of their id */
+#define PLACES 128u   /* for calls that are found by the end of their id */
+#define AT_ONCE 2048  /* shorter messages are copied into one run of memory */
 #define GUARD_MS 5000 /* a taker that is behind may hold up the connection for that long */
+
+/* A place has room for one. Who finds it taken is in the map. */
+struct ew__rpc_places {
+    ew__rpc_call *call[PLACES];
+    uint32_t n_others[PLACES]; /* those in the map that are for this place too: mostly none, so nobody looks there */
+};
 
 void ew__rpc_calls_init(ew__rpc_calls *all, ew__conn *conn, const ew__rpc_calls_ops *ops) {
     *all = (ew__rpc_calls){.conn = conn, .ops = ops};
 }
 
+static void list_done(ew__rpc_list *list, const ew_env *env) {
+    if (list->has_map)
+        ew__map_done(&list->by_key);
+    ew__free(env, list->places, sizeof *list->places);
+    list->places = NULL;
+}
+
 void ew__rpc_calls_done(ew__rpc_calls *all) {
     ew__timer_stop(&all->conn->home->timers, &all->guard);
-    if (all->served.has_map)
-        ew__map_done(&all->served.by_key);
-    if (all->sent.has_map)
-        ew__map_done(&all->sent.by_key);
-    ew__free(all->conn->home->env, all->sent.recent, RECENT * sizeof *all->sent.recent);
-    all->sent.recent = NULL;
+    list_done(&all->served, all->conn->home->env);
+    list_done(&all->sent, all->conn->home->env);
+}
+
+/* ---- how one is found ---- */
+
+/* Which place a key is for: by its last three bytes, without a closing quote, read as digits. */
+static uint32_t place_of(ew_str key) {
+    size_t n = key.len - (key.ptr[key.len - 1] == '"');
+    const uint8_t *end = (const uint8_t *)key.ptr + n;
+    uint32_t number = n > 0 ? end[-1] : 0;
+    if (EW__LIKELY(n > 2))
+        number += end[-2] * UINT32_C(10) + end[-3] * UINT32_C(100);
+    return number % PLACES;
+}
+
+static ew__rpc_call *find_key(const ew__rpc_list *list, ew_str key) {
+    const ew__rpc_places *places = list->places;
+    if (key.len == 0)
+        return NULL;
+    if (EW__LIKELY(places != NULL)) {
+        uint32_t place = place_of(key);
+        ew__rpc_call *entry = places->call[place];
+        if (entry && ew__str_is(entry->key, key))
+            return entry;
+        if (EW__LIKELY(places->n_others[place] == 0))
+            return NULL;
+    }
+    return list->has_map ? ew__map_get(&list->by_key, key) : NULL;
+}
+
+/* NULL: there is no memory for places, or was none when the first of those came that are there now. */
+static ew__rpc_places *places_of(ew__rpc_list *list, const ew_env *env) {
+    if (EW__UNLIKELY(!list->places) && (!list->has_map || list->by_key.n == 0))
+        list->places = ew__zalloc(env, sizeof *list->places);
+    return list->places;
+}
+
+static ew_err add_to_map(ew__rpc_list *list, ew__rpc_call *entry, ew_str key) {
+    if (!list->has_map) {
+        ew__map_init(&list->by_key, entry->all->conn->home->env);
+        list->has_map = true;
+    }
+    ew_err err;
+    (void)ew__map_add(&list->by_key, key, entry, &err);
+    if (err == EW_OK && list->places)
+        list->places->n_others[place_of(key)]++;
+    return err;
+}
+
+/* The key is nobody's. EW_OK, EW_ENOMEM. */
+static ew_err add_key(ew__rpc_list *list, ew__rpc_call *entry, ew_str key) {
+    ew__rpc_places *places = places_of(list, entry->all->conn->home->env);
+    uint32_t place = key.len ? place_of(key) : 0;
+    if (EW__LIKELY(places && key.len && !places->call[place])) {
+        places->call[place] = entry;
+        entry->place = (uint16_t)(place + 1);
+    } else if (key.len && add_to_map(list, entry, key) != EW_OK) {
+        return EW_ENOMEM;
+    }
+    entry->key = key;
+    return EW_OK;
+}
+
+static void remove_key(ew__rpc_list *list, ew__rpc_call *entry) {
+    if (entry->place) {
+        list->places->call[entry->place - 1] = NULL;
+    } else if (entry->key.len) {
+        (void)ew__map_remove(&list->by_key, entry->key);
+        if (list->places)
+            list->places->n_others[place_of(entry->key)]--;
+    }
+    entry->place = 0; /* it may be added again, by another id */
 }
 
 /* ---- which there are ---- */
@@ -43,88 +125,38 @@ void ew__rpc_call_remove(ew__rpc_call *entry) {
     all->served_bytes -= entry->size;
     if (all->speaks == entry)
         all->speaks = NULL;
-    if (entry->place)
-        list->recent[entry->place - 1] = NULL;
-    else if (entry->key.len)
-        (void)ew__map_remove(&list->by_key, entry->key);
-    entry->place = 0; /* it may be added again, by another id */
+    remove_key(list, entry);
     ew__timer_stop(&all->conn->home->timers, &entry->timer);
     ew__rpc_call_stop_waiting(entry);
     ew__rpc_call_unblock(entry);
 }
 
-/* Where a call with this key may be found: by the three bytes before its closing quote, read as digits. */
-static uint32_t place_of(ew_str key) {
-    const char *end = key.ptr + key.len - 1;
-    uint32_t number = 0;
-    if (EW__LIKELY(key.len > 4))
-        number = (uint32_t)(uint8_t)end[-1] + (uint32_t)(uint8_t)end[-2] * 10 + (uint32_t)(uint8_t)end[-3] * 100;
-    return number % RECENT;
-}
-
-static ew__rpc_call *find_recent(const ew__rpc_list *list, ew_str key) {
-    ew__rpc_call *entry = list->recent && key.len ? list->recent[place_of(key)] : NULL;
-    return entry && ew__str_is(entry->key, key) ? entry : NULL;
-}
-
-static ew__rpc_call *find_by_key(const ew__rpc_list *list, ew_str key) {
-    return list->has_map && list->by_key.n > 0 ? ew__map_get(&list->by_key, key) : NULL;
-}
-
 ew__rpc_call *ew__rpc_call_find(const ew__rpc_list *list, ew_str id) {
     char buf[KEY_ROOM];
-    ew_str key = ew__rpc_key(id, buf, sizeof buf);
-    ew__rpc_call *entry = find_recent(list, key);
-    return entry ? entry : find_by_key(list, key);
+    return find_key(list, ew__rpc_key(id, buf, sizeof buf));
 }
 
-/* Of the id nothing is known but its bytes, so it must be that of the call in each of them. */
+ew__rpc_call *ew__rpc_call_sent(const ew__rpc_calls *all, ew_str id) {
+    ew__rpc_call *entry = find_key(&all->sent, id);
+    return entry && ew__str_is(entry->id, id) ? entry : NULL;
+}
+
 ew__rpc_call *ew__rpc_call_of_result(const ew__rpc_calls *all, ew_str text, ew__rpc *ret) {
     *ret = (ew__rpc){.kind = EW__RPC_RESULT};
     if (all->sent.n == 0 || !ew__rpc_is_result(text, &ret->id, &ret->result))
         return NULL;
-    ew__rpc_call *entry = ew__rpc_call_find(&all->sent, ret->id);
-    return entry && ew__str_is(entry->id, ret->id) ? entry : NULL;
-}
-
-/* false: it is for the map, or is there already. Without memory for the places there are none. */
-static bool take_place(ew__rpc_list *list, ew__rpc_call *entry, ew_str key) {
-    if (!entry->sent || key.len == 0 || find_by_key(list, key))
-        return false;
-    if (EW__UNLIKELY(!list->recent) &&
-        !(list->recent = ew__zalloc(entry->all->conn->home->env, RECENT * sizeof *list->recent)))
-        return false;
-    uint32_t place = place_of(key);
-    if (list->recent[place])
-        return false;
-    list->recent[place] = entry;
-    entry->place = (uint16_t)(place + 1);
-    entry->key = key;
-    return true;
-}
-
-static ew_err add_key(ew__rpc_list *list, ew__rpc_call *entry, ew_str key) {
-    if (!list->has_map) {
-        ew__map_init(&list->by_key, entry->all->conn->home->env);
-        list->has_map = true;
-    }
-    ew_err err;
-    if (ew__map_add(&list->by_key, key, entry, &err))
-        return EW_EEXISTS;
-    if (err == EW_OK)
-        entry->key = key;
-    return err;
+    return ew__rpc_call_sent(all, ret->id);
 }
 
 ew_err ew__rpc_call_index(ew__rpc_call *entry) {
     ew__rpc_list *list = ew__rpc_list_of(entry);
     char buf[KEY_ROOM];
+    if (EW__LIKELY(entry->own_id))
+        return add_key(list, entry, entry->id);
     ew_str key = ew__rpc_key(entry->id, buf, sizeof buf);
     if (key.ptr != entry->id.ptr && ew__arena_str(&entry->call->arena, key, &key) != EW_OK)
         return EW_ENOMEM;
-    if (find_recent(list, key))
-        return EW_EEXISTS;
-    return take_place(list, entry, key) ? EW_OK : add_key(list, entry, key);
+    return find_key(list, key) ? EW_EEXISTS : add_key(list, entry, key);
 }
 
 ew_err ew__rpc_call_send(ew__rpc_call *entry, const ew__callee_ops *callee) {
@@ -155,6 +187,14 @@ void ew__rpc_late(const ew__rpc_calls *all) {
 /* ---- producers of ours ---- */
 
 void ew__rpc_write(ew__out *out, const ew__rpc_out *message, ew_call *owner) {
+    uint8_t *start = message->len > 0 && message->len <= AT_ONCE ? ew__out_room(out, message->len) : NULL;
+    if (EW__LIKELY(start != NULL)) {
+        uint8_t *at = start;
+        for (unsigned i = 0; i < message->n; i++)
+            at = ew__put_str(at, message->piece[i]);
+        ew__out_commit(out, message->len);
+        return;
+    }
     for (unsigned i = 0; i < message->n; i++)
         ew__call_write(owner, out, message->piece[i]);
 }

@@ -11,6 +11,7 @@
 #include "wire/wire.h"
 
 typedef struct ew__rpc_calls ew__rpc_calls;
+typedef struct ew__rpc_places ew__rpc_places;
 
 /*
  * One call: the first member of the wire's own struct. It lives in the call's memory, so that it needs no freeing and
@@ -26,8 +27,9 @@ typedef struct ew__rpc_call {
     ew__timer timer;   /* the wire's; stopped when the call is removed */
     uint64_t heard_at; /* when the last piece of its incoming stream came */
     uint32_t size;     /* came: bytes that it holds in memory while it runs */
-    uint16_t place;    /* in `recent`, from 1 on; 0: it is found by its key, if at all */
+    uint16_t place;    /* of its own, from 1 on; 0: it is in the map, if it is to be found at all */
     bool sent;         /* we are its caller's side on this wire; else it came */
+    bool own_id;       /* the id is one of ours that count up: without escapes, and nobody else's */
     bool input_open;   /* pieces of an input stream are still to come (came), or to be sent (sent) */
     bool waiting;      /* whoever feeds us was told to wait */
     bool blocked;      /* whoever takes what comes was behind: the connection is not read */
@@ -36,13 +38,14 @@ typedef struct ew__rpc_call {
 typedef struct ew__rpc_list {
     ew__rpc_call *first; /* the newest */
     uint32_t n;
-    ew__map by_key;
-    bool has_map; /* made when the first call is to be found again: most end at once */
     /*
-     * Of those that left, most: an id of ours ends in a number that counts up, so its last digits are its place. Who
-     * finds that place taken is found by its key. NULL: nobody has needed it yet.
+     * Ids mostly end in a number that counts up, so the last digits are a place to find the call at. Those that find
+     * their place taken are in the map, so that ids which a peer has chosen to collide gain it nothing. Both are made
+     * when a call is to be found again: most end at once.
      */
-    struct ew__rpc_call **recent;
+    ew__rpc_places *places;
+    ew__map by_key;
+    bool has_map;
 } ew__rpc_list;
 
 /* What the wire does when it is told. */
@@ -81,6 +84,8 @@ static inline const ew_limits *ew__rpc_limits(const ew__rpc_calls *all) { return
 void ew__rpc_call_add(ew__rpc_call *entry);
 void ew__rpc_call_remove(ew__rpc_call *entry);                        /* also unblocks, stops waiting and its timer */
 ew__rpc_call *ew__rpc_call_find(const ew__rpc_list *list, ew_str id); /* NULL: none */
+/* The call that left with an id that is this one in each byte, whatever they are; NULL: none. */
+ew__rpc_call *ew__rpc_call_sent(const ew__rpc_calls *all, ew_str id);
 /*
  * The call that left and that a text, not parsed yet, answers with a result, where that can be told by its bytes; *ret
  * is what ew__rpc_read would say. NULL: it is to be read in the ordinary way.
@@ -114,9 +119,6 @@ static inline const char *ew__rpc_busy(const ew__rpc_calls *all, bool draining, 
 }
 
 /* ---- producers of ours ---- */
-
-/* Another program runs the action of a call that came: nothing of its stream follows in this turn. */
-static inline bool ew__rpc_is_elsewhere(const ew_call *call) { return call->action && call->action->long_key.len; }
 
 /* Queues the pieces of a message; large ones in the owner's memory (NULL: nobody's) are sent from where they lie. */
 void ew__rpc_write(ew__out *out, const ew__rpc_out *message, ew_call *owner);

@@ -174,10 +174,11 @@ struct ew__conn {
     ew__home *home;
     ew__site *site;
     ew__out out;
-    bool upgraded; /* the opening handshake of a WebSocket is behind us: frames follow */
-    bool stdio;    /* the peer is one process at the other end of pipes, no stranger: a bad line does not end it */
-    bool stuck;    /* calling, set before abort: the peer does not end calls; if it is ours, it is to be ended */
-    ew__who who;   /* at the other end; zeros: a stranger. A wire that carries a token notes it here (ew__gate_show) */
+    bool unhurried; /* set for the time of a send: its bytes may wait a moment for others that leave with them */
+    bool upgraded;  /* the opening handshake of a WebSocket is behind us: frames follow */
+    bool stdio;     /* the peer is one process at the other end of pipes, no stranger: a bad line does not end it */
+    bool stuck;     /* calling, set before abort: the peer does not end calls; if it is ours, it is to be ended */
+    ew__who who;    /* at the other end; zeros: a stranger. A wire that carries a token notes it here (ew__gate_show) */
     const char *client_cert; /* TLS: subject of the verified client certificate; NULL: none */
     void *scratch; /* wire->scratch_size bytes, cleared at first, shared by all connections of this wire on this home */
 };
@@ -188,6 +189,12 @@ static inline ew__who *ew__conn_who(ew__conn *conn) {
         conn->who.kind = EW__WHO_OWNER;
     return &conn->who;
 }
+
+/*
+ * Another program runs the action of a call that came: nothing more of it follows in this turn. That it was accepted
+ * leaves unhurried: the caller waits for what comes next.
+ */
+static inline bool ew__call_is_elsewhere(const ew_call *call) { return call->action && call->action->long_key.len; }
 
 /* The method or function by which a peer shows its token on a wire that has no place for one. */
 #define EW__AUTH_METHOD "everywire.auth"

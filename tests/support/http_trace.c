@@ -136,11 +136,11 @@ static void feed_all(run *r, const char *bytes, size_t n) {
 
 void http_trace_run(http_trace *t, const http_trace_how *how, const void *bytes, size_t n) {
     *t = (http_trace){0};
-    ew__http1_scratch *scratch = calloc(1, sizeof(*scratch));
+    ew__http1_scratch *own = calloc(1, sizeof(*own)), *scratch = how->scratch != NULL ? how->scratch : own;
     run r = {.t = t, .how = how, .http = aligned_alloc(16, (ew__http1_size() + 15) / 16 * 16)};
     r.text = open_memstream(&t->text, &t->text_len);
     r.body = open_memstream(&t->body, &t->body_len);
-    assert_true(scratch != NULL && r.http != NULL && r.text != NULL && r.body != NULL);
+    assert_true(own != NULL && r.http != NULL && r.text != NULL && r.body != NULL);
     ew__http1_init(r.http, how->env != NULL ? how->env : ew_env_default(),
                    how->limits != NULL ? how->limits : &http_trace_limits, !how->response, scratch);
     if (how->no_body) {
@@ -154,7 +154,7 @@ void http_trace_run(http_trace *t, const http_trace_how *how, const void *bytes,
     (void)fclose(r.text);
     (void)fclose(r.body);
     free(r.http);
-    free(scratch);
+    free(own);
 }
 
 void http_trace_done(http_trace *t) {

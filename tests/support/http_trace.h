@@ -19,6 +19,7 @@ typedef struct http_trace_how {
     size_t cut;                     /* bytes of the first of two pieces; 0: one piece */
     const ew__http1_limits *limits; /* NULL: http_trace_limits */
     const ew_env *env;              /* NULL: the default */
+    ew__http1_scratch *scratch;     /* NULL: one of its own */
 } http_trace_how;
 
 typedef struct http_trace {

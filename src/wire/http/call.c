@@ -77,7 +77,7 @@ static void on_block(ew__http_client *client, bool from_error) {
 
 /* Blocks until the bytes are used up or the call has ended; what a server sends after the end is not looked at. */
 static void take_blocks(ew__http_client *client) {
-    while (client->ask.call) {
+    while (client->ask.call && !ew__sse_is_dry(&client->sse)) {
         switch (ew__sse_next(&client->sse)) {
         case EW__SSE_MORE:
             return;
@@ -107,7 +107,7 @@ static void on_body(ew__http_ask *ask, ew_str piece) {
 }
 
 static void end_listing(ew__http_client *client, ew__http_said *said) {
-    ew_str body = ew__buf_view(&client->ask.body);
+    ew_str body = ew__http_ask_body(&client->ask);
     if (client->ask.status == 200) {
         ew__json_doc doc;
         bool good = ew__json_parse(&doc, body) == EW_OK && doc.type == EW_JSON_OBJECT;
@@ -127,7 +127,7 @@ static void end_unary(ew__http_client *client) {
     if (client->ask.call->kind == EW__CALL_LIST)
         end_listing(client, &said);
     else
-        ew__http_read_answer(&client->ask.call->arena, client->ask.status, ew__buf_view(&client->ask.body), &said);
+        ew__http_read_answer(&client->ask.call->arena, client->ask.status, ew__http_ask_body(&client->ask), &said);
     if (said.meaning == EW__HTTP_NONSENSE)
         ew__http_ask_protocol_error(&client->ask, "the server's answer is no JSON object with a result");
     else
@@ -147,8 +147,10 @@ static void on_end(ew__http_ask *ask) {
     } else if (ask->call) {
         end_unary(client);
     }
-    ew__sse_done(&client->sse);
-    ew__sse_init(&client->sse, ask->peer.conn->home->env, (size_t)ask->peer.conn->home->limits->frame_bytes);
+    if (client->streaming) {
+        ew__sse_done(&client->sse);
+        ew__sse_init(&client->sse, ask->peer.conn->home->env, (size_t)ask->peer.conn->home->limits->frame_bytes);
+    }
     client->streaming = client->saw_nothing = false;
     client->retry_after_ms = 0;
 }

@@ -4,27 +4,19 @@
  */
 #include "wire/http/codec.h"
 #include "wire/http_guest.h"
+#include "wire/put.h"
 #include <time.h>
 
 /* ---- heads ---- */
 
-#define LIT(p, text) ((uint8_t *)memcpy((p), (text), sizeof(text) - 1) + sizeof(text) - 1)
-
-static uint8_t *put(uint8_t *p, const char *bytes, size_t n) { return (uint8_t *)memcpy(p, bytes, n) + n; }
-
-static uint8_t *put_number(uint8_t *p, uint64_t number) {
-    char digits[20];
-    return put(p, digits, ew__u64_text(number, digits));
-}
-
 static uint8_t *put_status_line(uint8_t *p, int status) {
     if (EW__LIKELY(status == 200))
-        return LIT(p, "HTTP/1.1 200 OK\r\n");
+        return EW__PUT(p, "HTTP/1.1 200 OK\r\n");
     const char *reason = ew__http_reason(status);
-    p = put_number(LIT(p, "HTTP/1.1 "), (uint64_t)status);
+    p = ew__put_number(EW__PUT(p, "HTTP/1.1 "), (uint64_t)status);
     *p++ = ' ';
-    p = put(p, reason, strlen(reason));
-    return LIT(p, "\r\n");
+    p = ew__put(p, reason, strlen(reason));
+    return EW__PUT(p, "\r\n");
 }
 
 void ew__http_write_head(ew__out *out, const ew__http_answer *answer, const char *date) {
@@ -33,27 +25,27 @@ void ew__http_write_head(ew__out *out, const ew__http_answer *answer, const char
         return;
     uint8_t *p = put_status_line(start, answer->status);
     if (answer->type.len) {
-        p = put(LIT(p, "Content-Type: "), answer->type.ptr, answer->type.len);
-        p = LIT(p, "\r\n");
+        p = ew__put(EW__PUT(p, "Content-Type: "), answer->type.ptr, answer->type.len);
+        p = EW__PUT(p, "\r\n");
     }
     if (answer->trace) {
-        p = put(LIT(p, "x-genkit-trace-id: "), answer->trace->trace_id, 32);
-        p = put(LIT(p, "\r\nx-genkit-span-id: "), answer->trace->span_id, 16);
-        p = LIT(p, "\r\n");
+        p = ew__put(EW__PUT(p, "x-genkit-trace-id: "), answer->trace->trace_id, 32);
+        p = ew__put(EW__PUT(p, "\r\nx-genkit-span-id: "), answer->trace->span_id, 16);
+        p = EW__PUT(p, "\r\n");
     }
-    p = put(LIT(p, "Date: "), date, 29);
-    p = LIT(p, "\r\n");
-    p = put(p, answer->extra.ptr ? answer->extra.ptr : "", answer->extra.len);
+    p = ew__put(EW__PUT(p, "Date: "), date, 29);
+    p = EW__PUT(p, "\r\n");
+    p = ew__put_str(p, answer->extra);
     if (answer->close)
-        p = LIT(p, "Connection: close\r\n");
+        p = EW__PUT(p, "Connection: close\r\n");
     else if (answer->keep)
-        p = LIT(p, "Connection: keep-alive\r\n");
+        p = EW__PUT(p, "Connection: keep-alive\r\n");
     if (answer->chunked)
-        p = LIT(p, "Transfer-Encoding: chunked\r\n\r\n");
+        p = EW__PUT(p, "Transfer-Encoding: chunked\r\n\r\n");
     else if (answer->until_close)
-        p = LIT(p, "\r\n");
+        p = EW__PUT(p, "\r\n");
     else
-        p = LIT(put_number(LIT(p, "Content-Length: "), answer->length), "\r\n\r\n");
+        p = EW__PUT(ew__put_number(EW__PUT(p, "Content-Length: "), answer->length), "\r\n\r\n");
     ew__out_commit(out, (size_t)(p - start));
 }
 
@@ -132,7 +124,7 @@ static uint8_t *put_hex(uint8_t *p, size_t number) {
 
 size_t ew__http_chunk_head(size_t length, char out[EW__HTTP_CHUNK_HEAD]) {
     uint8_t *start = (uint8_t *)out;
-    return (size_t)(LIT(put_hex(start, length), "\r\n") - start);
+    return (size_t)(EW__PUT(put_hex(start, length), "\r\n") - start);
 }
 
 void ew__http_write_block(ew__out *out, bool chunked, ew_str prefix, ew_str json, ew_str suffix) {
@@ -142,13 +134,13 @@ void ew__http_write_block(ew__out *out, bool chunked, ew_str prefix, ew_str json
         uint8_t *start = ew__out_room(out, whole);
         if (!start)
             return;
-        uint8_t *p = chunked ? LIT(put_hex(start, length), "\r\n") : start;
-        p = put(p, prefix.ptr, prefix.len);
-        p = put(p, json.ptr, json.len);
-        p = put(p, suffix.ptr, suffix.len);
-        p = LIT(p, "\n\n");
+        uint8_t *p = chunked ? EW__PUT(put_hex(start, length), "\r\n") : start;
+        p = ew__put(p, prefix.ptr, prefix.len);
+        p = ew__put(p, json.ptr, json.len);
+        p = ew__put(p, suffix.ptr, suffix.len);
+        p = EW__PUT(p, "\n\n");
         if (chunked)
-            p = LIT(p, "\r\n");
+            p = EW__PUT(p, "\r\n");
         ew__out_commit(out, (size_t)(p - start));
         return;
     }
@@ -226,7 +218,8 @@ bool ew__http_origin_ok(const ew__site *site, ew_str origin) {
 }
 
 bool ew__http_is_json(ew_str content_type) {
-    return ew__str_is_nocase(ew__http_media_type(content_type), EW_STR("application/json"));
+    return ew__str_is(content_type, EW_STR("application/json")) ||
+           ew__str_is_nocase(ew__http_media_type(content_type), EW_STR("application/json"));
 }
 
 static uint8_t accepts_type(ew_str type) {
@@ -239,6 +232,8 @@ static uint8_t accepts_type(ew_str type) {
 
 uint8_t ew__http_accepts(ew_str accept) {
     uint8_t all = 0;
+    if (EW__LIKELY(ew__str_is(accept, EW_STR("application/json"))))
+        return EW__ACCEPTS_JSON;
     while (accept.len > 0) {
         const char *comma = memchr(accept.ptr, ',', accept.len);
         size_t n = comma ? (size_t)(comma - accept.ptr) : accept.len;

@@ -3,78 +3,71 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/http/codec.h"
+#include "wire/put.h"
 
 /* ---- requests ---- */
 
-static bool is_plain(unsigned char c) {
+static bool is_plain_char(unsigned char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            (c != 0 && strchr("-._~/:@!$&'()*+,;=", c));
 }
 
 /* The path of an action: its key as it stands, a bare name behind a slash; everything else percent-escaped. */
-static void write_path(ew__out *out, ew_str action) {
+static uint8_t *put_path(uint8_t *p, ew_str action) {
     if (action.len == 0 || action.ptr[0] != '/')
-        ew__out_str(out, EW_STR("/"));
+        *p++ = '/';
     for (size_t i = 0; i < action.len; i++) {
         unsigned char c = (unsigned char)action.ptr[i];
-        char escaped[3] = {'%', "0123456789ABCDEF"[c >> 4], "0123456789ABCDEF"[c & 15]};
-        if (is_plain(c))
-            ew__out_add(out, &c, 1);
-        else
-            ew__out_add(out, escaped, 3);
+        if (is_plain_char(c)) {
+            *p++ = c;
+        } else {
+            *p++ = '%';
+            *p++ = (uint8_t) "0123456789ABCDEF"[c >> 4];
+            *p++ = (uint8_t) "0123456789ABCDEF"[c & 15];
+        }
     }
+    return p;
 }
 
-static void write_number(ew__out *out, uint64_t number) {
-    char digits[20];
-    ew__out_add(out, digits, ew__u64_text(number, digits));
-}
-
-static void write_common_fields(ew__out *out, const ew__site *site, const ew_call *call, uint64_t now) {
-    char parent[EW__TRACEPARENT_LEN];
-    ew__trace_parent(&call->trace, parent);
-    ew__out_str(out, EW_STR(" HTTP/1.1\r\nHost: "));
-    ew__out_str(out, site->authority);
-    ew__out_str(out, EW_STR("\r\nUser-Agent: everywire/" EW_VERSION_STRING "\r\ntraceparent: "));
-    ew__out_add(out, parent, sizeof parent);
-    if (site->token.len) {
-        ew__out_str(out, EW_STR("\r\nAuthorization: Bearer "));
-        ew__out_str(out, site->token);
-    }
-    if (call->tracestate.len) {
-        ew__out_str(out, EW_STR("\r\ntracestate: "));
-        ew__out_str(out, call->tracestate);
-    }
+static uint8_t *put_common_fields(uint8_t *p, const ew__site *site, const ew_call *call, uint64_t now) {
+    p = ew__put_str(EW__PUT(p, " HTTP/1.1\r\nHost: "), site->authority);
+    p = EW__PUT(p, "\r\nUser-Agent: everywire/" EW_VERSION_STRING "\r\ntraceparent: ");
+    ew__trace_parent(&call->trace, (char *)p);
+    p += EW__TRACEPARENT_LEN;
+    if (site->token.len)
+        p = ew__put_str(EW__PUT(p, "\r\nAuthorization: Bearer "), site->token);
+    if (call->tracestate.len)
+        p = ew__put_str(EW__PUT(p, "\r\ntracestate: "), call->tracestate);
     if (call->deadline != EW__NEVER) {
         uint64_t left = call->deadline > now ? call->deadline - now : 0;
-        ew__out_str(out, EW_STR("\r\nx-everywire-timeout-ms: "));
-        write_number(out, (left + 999999) / 1000000);
+        p = ew__put_number(EW__PUT(p, "\r\nx-everywire-timeout-ms: "), (left + 999999) / 1000000);
     }
-    if (call->hops) {
-        ew__out_str(out, EW_STR("\r\nx-everywire-hops: "));
-        write_number(out, call->hops);
+    if (call->hops)
+        p = ew__put_number(EW__PUT(p, "\r\nx-everywire-hops: "), call->hops);
+    return p;
+}
+
+static uint8_t *put_request(uint8_t *p, const ew__site *site, const ew_call *call, uint64_t now) {
+    if (call->kind == EW__CALL_LIST) {
+        p = EW__PUT(ew__put_str(EW__PUT(p, "GET "), site->path), "/api/actions");
+        return EW__PUT(put_common_fields(p, site, call, now), "\r\nAccept: application/json\r\n\r\n");
     }
+    p = put_path(ew__put_str(EW__PUT(p, "POST "), site->path), call->key);
+    p = EW__PUT(put_common_fields(p, site, call, now), "\r\nContent-Type: application/json\r\nAccept: ");
+    p = call->wants_chunks ? EW__PUT(p, "text/event-stream\r\nx-everywire-raw: 1") : EW__PUT(p, "application/json");
+    p = ew__put_number(EW__PUT(p, "\r\nContent-Length: "), call->input.len + 9);
+    return EW__PUT(p, "\r\n\r\n{\"data\":");
 }
 
 void ew__http_write_request(ew__out *out, const ew__site *site, ew_call *call, uint64_t now) {
-    if (call->kind == EW__CALL_LIST) {
-        ew__out_str(out, EW_STR("GET "));
-        ew__out_str(out, site->path);
-        ew__out_str(out, EW_STR("/api/actions"));
-        write_common_fields(out, site, call, now);
-        ew__out_str(out, EW_STR("\r\nAccept: application/json\r\n\r\n"));
+    size_t room =
+        512 + site->path.len + 3 * call->key.len + site->authority.len + site->token.len + call->tracestate.len;
+    uint8_t *start = ew__put_begin(out, room);
+    if (!start)
         return;
-    }
-    ew__out_str(out, EW_STR("POST "));
-    ew__out_str(out, site->path);
-    write_path(out, call->key);
-    write_common_fields(out, site, call, now);
-    ew__out_str(out, EW_STR("\r\nContent-Type: application/json\r\nAccept: "));
-    ew__out_str(out,
-                call->wants_chunks ? EW_STR("text/event-stream\r\nx-everywire-raw: 1") : EW_STR("application/json"));
-    ew__out_str(out, EW_STR("\r\nContent-Length: "));
-    write_number(out, call->input.len + 9);
-    ew__out_str(out, EW_STR("\r\n\r\n{\"data\":"));
+    ew__put_end(out, start, room, put_request(start, site, call, now));
+    if (call->kind == EW__CALL_LIST)
+        return;
     ew__call_write(call, out, call->input);
     ew__out_str(out, EW_STR("}"));
 }
@@ -126,16 +119,15 @@ static bool read_object(ew_str text, ew__json_doc *doc) {
     return ew__json_parse(doc, text) == EW_OK && doc->type == EW_JSON_OBJECT;
 }
 
-/* A chunk as most servers write it. Other spellings take the long way, with the same outcome. */
-static bool is_plain_chunk(ew_str json, ew_str *ret) {
-    const ew_str head = EW_STR("{\"message\":");
+/* A chunk or result as most servers write it. Other spellings take the long way, with the same outcome. */
+static bool is_plain(ew_str json, ew_str head, ew_str *ret) {
     return ew__str_has_prefix(json, head) && json.ptr[json.len - 1] == '}' &&
            ew__json_value_between(json, head.len, 1, ret);
 }
 
 void ew__http_read_block(ew__arena *memory, ew_str json, bool from_error, ew__http_said *ret) {
     ew__json_doc doc;
-    if (EW__LIKELY(!from_error && is_plain_chunk(json, &ret->payload))) {
+    if (EW__LIKELY(!from_error && is_plain(json, EW_STR("{\"message\":"), &ret->payload))) {
         ret->meaning = EW__HTTP_CHUNK;
         return;
     }
@@ -168,6 +160,10 @@ void ew__http_read_block(ew__arena *memory, ew_str json, bool from_error, ew__ht
 static void read_success(ew__arena *memory, ew_str body, ew__http_said *ret) {
     ew__json_doc doc;
     bool twice[2] = {false, false};
+    if (EW__LIKELY(is_plain(body, EW_STR("{\"result\":"), &ret->payload))) {
+        ret->meaning = EW__HTTP_RESULT;
+        return;
+    }
     if (!read_object(body, &doc))
         return;
     ew_str error = ew__json_find(&doc, EW_STR("error"), &twice[0]);

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/http/serve.h"
+#include "wire/rpc_calls.h"
 
 #define JSON EW_STR("application/json")
 #define NONE ((ew_str){NULL, 0})
@@ -79,12 +80,14 @@ void ew__http_respond_error(ew__http_server *server, int status, ew_str extra, c
 static void respond_result(ew__http_server *server, ew_call *call, ew_str result) {
     ew__conn *conn = server->peer.conn;
     ew__http_answer answer = ew__http_answer_to(server, 200, &call->trace);
+    ew__rpc_out body;
+    ew__rpc_out_begin(&body, EW_STR("{\"result\":"));
+    ew__rpc_out_add(&body, result);
+    ew__rpc_out_add(&body, EW_STR("}"));
     answer.type = JSON;
-    answer.length = result.len + 11;
+    answer.length = body.len;
     ew__http_write_head(&conn->out, &answer, ew__http_date_now(conn));
-    ew__out_str(&conn->out, EW_STR("{\"result\":"));
-    ew__call_write(call, &conn->out, result);
-    ew__out_add(&conn->out, "}", 1);
+    ew__rpc_write(&conn->out, &body, call);
     ew__http_send_out(server);
 }
 
@@ -185,8 +188,11 @@ static void end_stream(ew__http_server *server, const ew__end *end) {
 
 static void on_accepted(ew_call *call) {
     ew__http_server *server = call->caller_ud;
-    if (server->stream)
-        ew__http_open_stream(server, &call->trace, EW__HTTP_UNBUFFERED);
+    if (!server->stream)
+        return;
+    server->peer.conn->unhurried = ew__call_is_elsewhere(call);
+    ew__http_open_stream(server, &call->trace, EW__HTTP_UNBUFFERED);
+    server->peer.conn->unhurried = false;
 }
 
 static void on_end(ew_call *call, const ew__end *end) {

@@ -58,9 +58,11 @@ static void on_accepted(ew_call *call) {
         return;
     entry->came.accepted = true;
     ew__rpc_put_result(&message, entry->base.id, EW__RPC_STREAM_OPEN, EW_STR("null"));
+    conn->unhurried = ew__call_is_elsewhere(call);
     ew__jr_send(ew__jr_peer_of(entry), &message, NULL);
-    if (conn->ops->hurry && !ew__jr_peer_of(entry)->reader.closed && !ew__rpc_is_elsewhere(call))
+    if (conn->ops->hurry && !ew__jr_peer_of(entry)->reader.closed && !conn->unhurried)
         conn->ops->hurry(conn);
+    conn->unhurried = false;
 }
 
 static ew_err on_chunk(ew_call *call, ew_str json) { return ew__jr_send_chunk(call->caller_ud, json); }

@@ -62,8 +62,14 @@ static void done(ew__rf_call *entry, ew_str result) {
     tell_ready(peer);
 }
 
-static void note_trace(ew_call *call, ew_str trace_id) {
-    if (trace_id.len && trace_id.len <= 128 && call->remote_trace_id.len == 0)
+/* Our own runtimes go on with the trace that they were given. */
+static void note_trace(const ew__rf_peer *peer, ew_call *call, ew_str trace_id) {
+    if (trace_id.len == 0 || trace_id.len > 128 || call->remote_trace_id.len)
+        return;
+    const ew__trace *own = peer->everywire ? ew__call_trace(call) : NULL;
+    if (own && ew__str_is(trace_id, ew__str(own->trace_id, sizeof own->trace_id)))
+        call->remote_trace_id = ew__str(own->trace_id, sizeof own->trace_id);
+    else
         (void)ew__arena_str(&call->arena, trace_id, &call->remote_trace_id);
 }
 
@@ -76,7 +82,7 @@ static void fail_with(ew__rf_call *entry, ew_str error) {
     ew_fault fault;
     ew_str trace;
     ew__rf_read_fault(error, text ? text : buf, text && is_long ? error.len : sizeof buf, &fault, &trace);
-    note_trace(call, trace);
+    note_trace(peer, call, trace);
     (void)ew_call_fail_with(call, &fault);
     ew_call_unref(call);
     tell_ready(peer);
@@ -251,9 +257,35 @@ static ew_str flags_of(const ew_call *call) {
     return call->wants_chunks ? EW_STR(",\"stream\":true},\"id\":") : EW_STR("},\"id\":");
 }
 
-static void put_run(ew__rpc_out *out, ew_str id, ew_str head, const ew_call *call) {
-    ew__rpc_out_begin(out, EW_STR("{\"jsonrpc\":\"2.0\",\"method\":\"runAction\",\"params\":"));
-    ew__rpc_out_add(out, head); /* {"key":... */
+#define BETWEEN_ROOM 128
+#define PARENT "\",\"traceparent\":\""
+#define HOPS "\",\"everywireHops\":"
+
+/*
+ * What stands between the key and the payloads; returns its length. Our own runtimes continue the caller's trace, and
+ * count how many of us there were; others might not like such members.
+ */
+static size_t write_between(char out[BETWEEN_ROOM], const ew__rf_peer *peer, ew_call *call) {
+    size_t n = 0;
+    if (peer->everywire) {
+        memcpy(out, PARENT, sizeof PARENT - 1);
+        ew__trace_parent(ew__call_trace(call), out + sizeof PARENT - 1);
+        n = sizeof PARENT - 1 + EW__TRACEPARENT_LEN;
+    }
+    if (!peer->everywire || !call->hops) {
+        out[n] = '"';
+        return n + 1;
+    }
+    memcpy(out + n, HOPS, sizeof HOPS - 1);
+    n += sizeof HOPS - 1;
+    return n + ew__u64_text(call->hops, out + n);
+}
+
+/* key: as it stands between quotes. */
+static void put_run(ew__rpc_out *out, ew_str id, ew_str key, ew_str between, const ew_call *call) {
+    ew__rpc_out_begin(out, EW_STR("{\"jsonrpc\":\"2.0\",\"method\":\"runAction\",\"params\":{\"key\":\""));
+    ew__rpc_out_add(out, key);
+    ew__rpc_out_add(out, between);
     if (!(call->has_input && ew__str_is(call->input, EW_STR("null")))) {
         ew__rpc_out_add(out, call->has_input ? EW_STR(",\"init\":") : EW_STR(",\"input\":"));
         ew__rpc_out_add(out, call->input);
@@ -271,50 +303,47 @@ static void put_run(ew__rpc_out *out, ew_str id, ew_str head, const ew_call *cal
     ew__rpc_out_add(out, EW_STR("}"));
 }
 
-/* Everything before the payloads. Our own runtimes continue the caller's trace; others might not like our members. */
-static ew_err write_head(ew__buf *head, const ew__rf_peer *peer, ew_call *call) {
-    char parent[EW__TRACEPARENT_LEN];
-    (void)ew__buf_cstr(head, "{\"key\":");
-    ew_err err = ew__json_write_str(head, call->key, false);
-    if (err != EW_OK || !peer->everywire)
-        return err;
-    ew__trace_parent(ew__call_trace(call), parent);
-    (void)ew__buf_cstr(head, ",\"traceparent\":\"");
-    (void)ew__buf_add(head, parent, sizeof parent);
-    if (call->hops)
-        return ew__json_format(head, "\",\"everywireHops\":%u", (unsigned)call->hops);
-    return ew__buf_char(head, '"');
-}
-
 /* EW_OK, EW_ENOMEM, EW_ELIMIT (too large for this runtime). */
-static ew_err send_request(ew__rf_peer *peer, ew__rf_call *entry) {
+static ew_err send_run(ew__rf_peer *peer, ew__rf_call *entry) {
     ew_call *call = entry->base.call;
-    ew__rpc_out out;
-    ew__buf head;
-    ew__buf_init(&head, call->home->env, SIZE_MAX / 2);
+    ew_str key = call->key;
     ew_err err = EW_OK;
-    if (call->kind == EW__CALL_LIST) {
-        ew__rpc_put_request(&out, entry->base.id, EW_STR("\"listActions\""), 0, NONE);
-    } else {
-        err = write_head(&head, peer, call);
-        put_run(&out, entry->base.id, ew__buf_view(&head), call);
+    char between[BETWEEN_ROOM];
+    ew__rpc_out out;
+    ew__buf escaped;
+    ew__buf_init(&escaped, call->home->env, SIZE_MAX / 2);
+    if (EW__UNLIKELY(!ew__rf_is_plain(key))) {
+        err = ew__json_write_str(&escaped, key, false);
+        key = err == EW_OK ? ew__str(escaped.ptr + 1, escaped.len - 2) : key;
     }
+    put_run(&out, entry->base.id, key, ew__str(between, write_between(between, peer, call)), call);
     if (err == EW_OK && !fits(peer, out.len))
         err = EW_ELIMIT;
     if (err == EW_OK)
         ew__rf_send(peer, &out, call);
-    ew__buf_done(&head);
+    ew__buf_done(&escaped);
     return err;
 }
 
+static ew_err send_request(ew__rf_peer *peer, ew__rf_call *entry) {
+    ew__rpc_out out;
+    if (entry->base.call->kind != EW__CALL_LIST)
+        return send_run(peer, entry);
+    ew__rpc_put_request(&out, entry->base.id, EW_STR("\"listActions\""), 0, NONE);
+    if (!fits(peer, out.len))
+        return EW_ELIMIT;
+    ew__rf_send(peer, &out, NULL);
+    return EW_OK;
+}
+
 static ew_err add_call(ew__rf_peer *peer, ew__rf_call *entry, ew_call *call) {
-    char id[EW__RPC_ID_ROOM];
     memset(entry, 0, sizeof *entry);
     entry->base.all = &peer->calls;
     entry->base.call = call;
+    entry->base.id = ew__str(entry->left.id, ew__rpc_ids_next(&peer->ids, entry->left.id));
+    entry->base.own_id = true;
     ew__buf_init(&entry->left.held, call->home->env, SIZE_MAX / 2);
-    ew_err err = ew__arena_str(&call->arena, ew__str(id, ew__rpc_ids_next(&peer->ids, id)), &entry->base.id);
-    return err == EW_OK ? ew__rpc_call_send(&entry->base, &callee) : err;
+    return ew__rpc_call_send(&entry->base, &callee);
 }
 
 ew_err ew__rf_open(ew__peer *base, ew_call *call) {
@@ -343,7 +372,7 @@ ew_err ew__rf_open(ew__peer *base, ew_call *call) {
 
 static void on_state(ew__rf_call *entry, ew_str trace_id) {
     ew_call *call = entry->base.call;
-    note_trace(call, trace_id);
+    note_trace(ew__rf_of(&entry->base), call, trace_id);
     if (entry->left.cancelling) { /* a runtime that could not be asked before */
         send_cancel(entry);
         return;
@@ -396,7 +425,7 @@ static void on_listing(ew__rf_call *entry, ew_str result) {
 }
 
 static void end_run(ew__rf_call *entry, const ew__rf_result *read) {
-    note_trace(entry->base.call, read->trace_id);
+    note_trace(ew__rf_of(&entry->base), entry->base.call, read->trace_id);
     done(entry, read->result);
 }
 
@@ -406,7 +435,7 @@ bool ew__rf_took_known(ew__rf_peer *peer, ew_str text) {
     bool state = ew__rf_is_state(text, &id, &trace);
     if (!state && !ew__rf_is_result(text, &id, &result))
         return false;
-    ew__rpc_call *entry = ew__rpc_call_find(&peer->calls.sent, id);
+    ew__rpc_call *entry = ew__rpc_call_sent(&peer->calls, id);
     if (!entry || entry->call->kind != EW__CALL_RUN)
         return false;
     if (state)

@@ -29,6 +29,12 @@ typedef struct ew__rf_run {
 /* NULL, or what is wrong with them. params: as ew__rpc_read gave them. */
 const char *ew__rf_read_run(const ew__json_doc *doc, ew_str params, ew__rf_run *ret);
 
+/*
+ * known.c: whether a text is, to the byte, a runAction as call.c writes it for our own runtimes, of a call without
+ * streams and labels. Then it is what ew__rpc_read and ew__rf_read_run would say. False: they are to be asked.
+ */
+bool ew__rf_is_run(ew_str text, ew_str *ret_id, ew_str *ret_params, ew__rf_run *ret);
+
 /* The params of streamChunk, sendInputStreamChunk, endInputStream, runActionState and cancelAction. */
 typedef struct ew__rf_about {
     ew_str request_id; /* with its quotes, if it is a string */
@@ -69,9 +75,10 @@ ew_err ew__rf_write_fault(ew__buf *buf, int64_t code, const ew_fault *fault, ew_
 /* Whether a text is, to the byte, what ew__rf_put_chunk writes for this id. False: it may say the same otherwise. */
 bool ew__rf_is_chunk(ew_str text, ew_str id, ew_str *ret_chunk);
 
+bool ew__rf_is_plain(ew_str text); /* known.c: ew__json_is_plain, quick for short texts */
 /*
- * known.c: the same for ew__rf_put_state and ew__rf_put_result, with an id that is a plain string and a trace id as ours
- * are.
+ * known.c: the same for ew__rf_put_state and ew__rf_put_result, with a trace id as ours are. Nobody has looked at the id:
+ * it is good for comparing it with that of a call, in each of its bytes.
  */
 bool ew__rf_is_state(ew_str text, ew_str *ret_id, ew_str *ret_trace);
 bool ew__rf_is_result(ew_str text, ew_str *ret_id, ew__rf_result *ret);

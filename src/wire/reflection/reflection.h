@@ -6,7 +6,7 @@
  *   send.c     messages to bytes, pings
  *   serve.c    the runtime: calls that came        call.c     the manager: calls that leave
  *   greet.c    register, both sides                listing.c  the list of actions, both dialects
- *   known.c    the answers of most calls, told by their bytes
+ *   known.c    the messages of most calls, told by their bytes
  *
  * Roles and directions belong together here: the runtime (EW__SERVE) dials and is the WebSocket's client, the manager
  * (EW__CALL) is its server, on a connection whose upgrade the http wire has answered.
@@ -42,6 +42,7 @@ typedef struct ew__rf_call {
             bool *ended; /* while the handler is being called: tells its caller that the call has gone */
         } came;
         struct {
+            char id[EW__RPC_ID_ROOM];
             ew__buf held;    /* input that came before the runtime said that it runs: length, bytes, ... */
             bool held_end;   /* ... and its end */
             bool running;    /* runActionState has come (or was waited for in vain): input may flow */
@@ -105,6 +106,7 @@ void ew__rf_watch(ew__rf_peer *peer);
 
 /* ---- serve.c ---- */
 
+bool ew__rf_took_run(ew__rf_peer *peer, ew_str text); /* a text that can be told by its bytes, not parsed yet */
 void ew__rf_serve(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc *message);
 void ew__rf_serve_overrun(ew__rf_call *entry);
 void ew__rf_serve_gone(ew__rf_peer *peer);

@@ -12,14 +12,16 @@
 
 /* ---- messages ---- */
 
-static void write_small(ew__out *out, const uint8_t *head, size_t head_len, const ew__rpc_out *message, bool mask) {
-    uint8_t *at = ew__out_room(out, head_len + message->len);
-    if (!at)
+/* Where there is room for all of it the frame is written in place. */
+static void write_small(ew__rf_peer *peer, const ew__rpc_out *message) {
+    ew__out *out = &peer->peer.conn->out;
+    uint8_t *at = ew__out_room(out, EW__WS_HEAD_ROOM + message->len);
+    size_t head_len = at ? ew__ws_head(&peer->ws, false, message->len, at) : 0;
+    if (head_len == 0)
         return;
-    memcpy(at, head, head_len);
     (void)ew__rpc_out_copy(message, at + head_len);
-    if (mask)
-        ew__ws_mask(at + head_len, message->len, head + head_len - 4, 0);
+    if (peer->peer.role == EW__SERVE)
+        ew__ws_mask(at + head_len, message->len, at + head_len - 4, 0);
     ew__out_commit(out, head_len + message->len);
 }
 
@@ -41,23 +43,28 @@ static void write_masked(ew__out *out, const ew__rpc_out *message, const uint8_t
     }
 }
 
+static void write_large(ew__rf_peer *peer, const ew__rpc_out *message, ew_call *owner) {
+    ew__out *out = &peer->peer.conn->out;
+    uint8_t head[EW__WS_HEAD_ROOM];
+    size_t head_len = ew__ws_head(&peer->ws, false, message->len, head);
+    if (head_len == 0)
+        return;
+    ew__out_add(out, head, head_len);
+    if (peer->peer.role == EW__SERVE)
+        write_masked(out, message, head + head_len - 4);
+    else
+        ew__rpc_write(out, message, owner);
+}
+
 /* Half a message must not leave: without memory for a whole one the connection closes. */
 void ew__rf_send(ew__rf_peer *peer, const ew__rpc_out *message, ew_call *owner) {
     ew__conn *conn = peer->peer.conn;
-    bool mask = peer->peer.role == EW__SERVE;
-    uint8_t head[EW__WS_HEAD_ROOM];
-    size_t head_len = peer->closed ? 0 : ew__ws_head(&peer->ws, false, message->len, head);
-    if (head_len == 0)
+    if (peer->closed || !ew__ws_may_send(&peer->ws))
         return;
-    if (EW__LIKELY(head_len + message->len <= ROOM)) {
-        write_small(&conn->out, head, head_len, message, mask);
-    } else {
-        ew__out_add(&conn->out, head, head_len);
-        if (mask)
-            write_masked(&conn->out, message, head + head_len - 4);
-        else
-            ew__rpc_write(&conn->out, message, owner);
-    }
+    if (EW__LIKELY(EW__WS_HEAD_ROOM + message->len <= ROOM))
+        write_small(peer, message);
+    else
+        write_large(peer, message, owner);
     if (EW__UNLIKELY(conn->out.err != EW_OK))
         ew__rf_abort(peer);
     else

@@ -42,17 +42,27 @@ static void respond(ew__rf_peer *peer, const ew__rpc *message, ew_str result) {
 
 /* ---- what the call tells its caller: onto the wire ---- */
 
+/*
+ * Whether the manager knows what runActionState would say. One that counts hops is a gateway of ours: it has named the
+ * trace, and cancels by the id of its request. (Before it sends input it waits for the message.)
+ */
+static bool knows_state(const ew_call *call) {
+    return call->hops && call->trace.has_parent && !call->wants_chunks && !call->has_input;
+}
+
 static void on_accepted(ew_call *call) {
     ew__rf_call *entry = call->caller_ud;
     ew__rf_peer *peer = ew__rf_of(&entry->base);
     ew__conn *conn = peer->peer.conn;
     ew__rpc_out out;
-    if (entry->base.id.len == 0)
+    if (entry->base.id.len == 0 || knows_state(call))
         return;
     ew__rf_put_state(&out, entry->base.id, trace_id(call));
+    conn->unhurried = ew__call_is_elsewhere(call);
     ew__rf_send(peer, &out, NULL);
-    if (call->wants_chunks && conn->ops->hurry && !peer->closed && !ew__rpc_is_elsewhere(call))
+    if (call->wants_chunks && conn->ops->hurry && !peer->closed && !conn->unhurried)
         conn->ops->hurry(conn);
+    conn->unhurried = false;
 }
 
 static ew_err on_chunk(ew_call *call, ew_str json) {
@@ -206,12 +216,11 @@ static void refuse_action(ew__rf_peer *peer, const ew__rpc *message, ew_str name
     refuse(peer, message, EW__RPC_INVALID_PARAMS, EW_STATUS_INVALID_ARGUMENT, text);
 }
 
-static void run_action(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc *message) {
+/* problem: what is wrong with it; NULL: nothing. */
+static void start_run(ew__rf_peer *peer, const ew__rpc *message, const ew__rf_run *run, const char *problem) {
     const ew__site *site = peer->peer.conn->site;
     ew__action *action = NULL;
-    ew__rf_run run;
     ew_status status = EW_STATUS_INVALID_ARGUMENT;
-    const char *problem = ew__rf_read_run(doc, message->params, &run);
     const char *busy = ew__rpc_busy(&peer->calls, site->draining || peer->draining, &status);
     if (busy) {
         refuse(peer, message, 0, status, busy);
@@ -223,11 +232,25 @@ static void run_action(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc
         refuse(peer, message, EW__RPC_INVALID_PARAMS, EW_STATUS_INVALID_ARGUMENT, problem);
         return;
     }
-    ew_err err = site->actions ? ew__actions_find(site->actions, run.key, &action) : EW_ENOTFOUND;
+    ew_err err = site->actions ? ew__actions_find(site->actions, run->key, &action) : EW_ENOTFOUND;
     if (err == EW_OK)
-        open_call(peer, message, &run, action);
+        open_call(peer, message, run, action);
     else
-        refuse_action(peer, message, run.key, err);
+        refuse_action(peer, message, run->key, err);
+}
+
+static void run_action(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc *message) {
+    ew__rf_run run;
+    start_run(peer, message, &run, ew__rf_read_run(doc, message->params, &run));
+}
+
+bool ew__rf_took_run(ew__rf_peer *peer, ew_str text) {
+    ew_str id, params;
+    ew__rf_run run;
+    if (!ew__rf_is_run(text, &id, &params, &run))
+        return false;
+    start_run(peer, &(ew__rpc){.kind = EW__RPC_REQUEST, .id = id, .params = params}, &run, NULL);
+    return true;
 }
 
 /* ---- input and cancelling ---- */

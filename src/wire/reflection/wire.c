@@ -93,7 +93,10 @@ static void to_manager(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc
 static void on_message(ew__rf_peer *peer, ew_str text) {
     ew__json_doc doc;
     ew__rpc message;
-    if (ew__rf_took_chunk(peer, text) || (peer->calls.sent.n && ew__rf_took_known(peer, text)))
+    bool known = peer->peer.role == EW__SERVE
+                     ? ew__rf_took_run(peer, text)
+                     : ew__rf_took_chunk(peer, text) || (peer->calls.sent.n && ew__rf_took_known(peer, text));
+    if (known)
         return;
     if (ew__json_parse(&doc, text) != EW_OK) {
         bad_message(peer, EW__RPC_PARSE_ERROR, "not JSON", text);

@@ -158,14 +158,34 @@ uint32_t ew__rrq_capacity(const ew__peer *base) {
     return (uint32_t)(ew__rrq_most(limits) - peer->calls.sent.n);
 }
 
-/* An id in quotes, in the call's memory: the given text, or a fresh one. */
-static ew_err make_id(ew_call *call, ew_str given, ew_str *ret) {
-    char fresh[EW__UUID_LEN + 2];
-    if (given.len == 0) {
-        fresh[0] = fresh[EW__UUID_LEN + 1] = '"';
-        ew__uuid_write(&call->home->rng, fresh + 1);
-        return ew__arena_str(&call->arena, ew__str(fresh, sizeof fresh), ret);
-    }
+/*
+ * Ids of our own look like UUIDs: what is chance in them is drawn for each connection, and their last digits count up,
+ * so that requests under way are found by those (rpc_calls.h).
+ */
+#define ID_DIGITS 12
+
+static void init_id(ew__rrq_own_id *id, ew__rng *rng) {
+    id->text[0] = id->text[EW__UUID_LEN + 1] = '"';
+    ew__uuid_write(rng, id->text + 1);
+    memset(id->text + 1 + EW__UUID_LEN - ID_DIGITS, '0', ID_DIGITS);
+}
+
+void ew__rrq_ids_init(ew__rrq_peer *peer) {
+    ew__rng *rng = &peer->peer.conn->home->rng;
+    init_id(&peer->request, rng);
+    init_id(&peer->job, rng);
+}
+
+static ew_str next_id(ew__rrq_own_id *id) {
+    char *digit = id->text + EW__UUID_LEN, *first = digit - (ID_DIGITS - 1);
+    for (; digit > first && *digit == '9'; digit--)
+        *digit = '0';
+    *digit = *digit == '9' ? '0' : (char)(*digit + 1);
+    return ew__str(id->text, sizeof id->text);
+}
+
+/* The given text in quotes, in the call's memory. */
+static ew_err quote_id(ew_call *call, ew_str given, ew_str *ret) {
     ew__buf quoted;
     ew__buf_init(&quoted, call->home->env, EW__RRQ_ID_MAX);
     ew_err err = ew__json_write_str(&quoted, given, false);
@@ -176,12 +196,12 @@ static ew_err make_id(ew_call *call, ew_str given, ew_str *ret) {
 }
 
 /* A job that the caller's context names keeps its id; the request has a new one each time. */
-static ew_err choose_ids(ew_call *call, ew__rrq_ids *ret) {
-    ew_str job = call->context.len ? ew_json_member(call->context, EW_STR("job_id")) : ew__str(NULL, 0);
-    ew_err err = make_id(call, call->wire_id, &ret->request);
+static ew_err choose_ids(ew__rrq_peer *peer, ew_call *call, ew_str job, ew__rrq_ids *ret) {
+    ew_err err = ew__arena_str(&call->arena, job.len ? job : next_id(&peer->job), &ret->job);
     if (err != EW_OK)
         return err;
-    return job.len ? ew__arena_str(&call->arena, job, &ret->job) : make_id(call, ew__str(NULL, 0), &ret->job);
+    return call->wire_id.len ? quote_id(call, call->wire_id, &ret->request)
+                             : ew__arena_str(&call->arena, next_id(&peer->request), &ret->request);
 }
 
 static uint64_t wall_deadline(const ew_call *call, uint64_t wall_ms) {
@@ -201,14 +221,29 @@ static ew__buf *empty(ew__buf *buf, const ew_env *env) {
     return buf;
 }
 
-/* Writes the request. EW_OK, EW_ENOMEM, EW_ELIMIT (too large). */
-static ew_err send_request(ew__rrq_peer *peer, ew_call *call, const ew__rrq_ids *ids) {
-    bool list = call->kind == EW__CALL_LIST;
-    char parent[EW__TRACEPARENT_LEN];
-    uint64_t wall = ew__rrq_wall_ms(peer->peer.conn->scratch, call->home);
+/* In pieces, which the connection may send from where they are. EW_OK, EW_ENOMEM, EW_ELIMIT (too large). */
+static ew_err send_large(ew__rrq_peer *peer, ew_call *call, const ew__rrq_ask *ask, ew_str input) {
     ew__rrq_scratch *scratch = peer->peer.conn->scratch;
     ew__buf *head = empty(&scratch->head, call->home->env), *tail = empty(&scratch->tail, call->home->env);
     ew__rpc_out message;
+    ew_err err = ew__rrq_write_request(head, tail, ask);
+    if (err != EW_OK)
+        return err;
+    ew__rpc_out_begin(&message, ew__buf_view(head));
+    ew__rpc_out_add(&message, input);
+    ew__rpc_out_add(&message, ew__buf_view(tail));
+    if (!ew__rpc_fits(&peer->calls, message.len))
+        return EW_ELIMIT;
+    ew__rrq_send(peer, &message, call);
+    return EW_OK;
+}
+
+static ew_err send_request(ew__rrq_peer *peer, ew_call *call, const ew__rrq_ids *ids, const ew__rrq_context *context) {
+    bool list = call->kind == EW__CALL_LIST;
+    ew_str input = list || !is_object(call->input) ? EW_STR("{}") : call->input;
+    char parent[EW__TRACEPARENT_LEN];
+    ew__rrq_scratch *scratch = peer->peer.conn->scratch;
+    uint64_t wall = ew__rrq_wall_ms(scratch, call->home);
     ew__trace_parent(ew__call_trace(call), parent);
     ew__rrq_ask ask = {.ids = *ids,
                        .function = list ? EW_STR(EW__RRQ_LIST) : ew__rrq_handler_of(call->key),
@@ -216,31 +251,41 @@ static ew_err send_request(ew__rrq_peer *peer, ew_call *call, const ew__rrq_ids 
                        .has_deadline = call->deadline != EW__NEVER,
                        .attempt = call->attempt,
                        .hops = call->hops,
-                       .context = call->context,
+                       .context = context,
                        .labels = call->labels,
                        .traceparent = ew__str(parent, sizeof parent),
-                       .tracestate = call->tracestate};
+                       .tracestate = call->tracestate,
+                       .memos = scratch->memos};
     if (ask.has_deadline)
         ask.deadline_ms = wall_deadline(call, wall);
-    ew_err err = ew__rrq_write_request(head, tail, &ask);
-    if (err == EW_OK) {
-        ew__rpc_out_begin(&message, ew__buf_view(head));
-        ew__rpc_out_add(&message, list || !is_object(call->input) ? EW_STR("{}") : call->input);
-        ew__rpc_out_add(&message, ew__buf_view(tail));
-        if (ew__rpc_fits(&peer->calls, message.len))
-            ew__rrq_send(peer, &message, call);
-        else
-            err = EW_ELIMIT;
-    }
-    return err;
+    char *first = ew__rrq_message_room(peer, ew__rrq_ask_most(&ask) + input.len), *at = first;
+    if (EW__UNLIKELY(!first))
+        return send_large(peer, call, &ask, input);
+    at = ew__rrq_put_head(at, &ask);
+    memcpy(at, input.ptr, input.len);
+    at = ew__rrq_put_tail(at + input.len, &ask);
+    ew__rrq_message_end(peer, first, at);
+    return EW_OK;
 }
 
-static ew_err add_call(ew__rrq_peer *peer, ew__rrq_call *entry, ew_call *call) {
+/* The context of a call that came by this wire has been read; what it is made of then can be copied. */
+static void read_context(const ew_call *call, ew__rrq_context *ret) {
+    const ew_call *near = call->lender && call->lender->home == call->home ? call->lender : NULL;
+    const ew__rrq_call *came = near ? ew__rrq_served(near) : NULL;
+    if (came && came->spans.rest && call->context.len && call->context.ptr == near->context.ptr &&
+        call->labels.ptr == near->labels.ptr && call->attempt == near->attempt)
+        ew__rrq_reuse_context(call->context, &came->spans, ret);
+    else
+        ew__rrq_read_context(call->context, ret);
+}
+
+static ew_err add_call(ew__rrq_peer *peer, ew__rrq_call *entry, ew_call *call, ew_str job) {
     memset(entry, 0, sizeof *entry);
     entry->base.all = &peer->calls;
     entry->base.call = call;
-    ew_err err = choose_ids(call, &entry->ids);
+    ew_err err = choose_ids(peer, call, job, &entry->ids);
     entry->base.id = entry->ids.request;
+    entry->base.own_id = call->wire_id.len == 0;
     return err == EW_OK ? ew__rpc_call_send(&entry->base, &callee) : err;
 }
 
@@ -268,13 +313,15 @@ ew_err ew__rrq_open(ew__peer *base, ew_call *call) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INVALID_ARGUMENT, ew_str_from(problem));
         return EW_OK;
     }
+    ew__rrq_context context;
+    read_context(call, &context);
     ew__rrq_call *entry = ew_call_alloc(call, sizeof *entry);
-    ew_err err = entry ? add_call(peer, entry, call) : EW_ENOMEM;
+    ew_err err = entry ? add_call(peer, entry, call, context.value[EW__RRQ_JOB]) : EW_ENOMEM;
     if (err != EW_OK) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
         return EW_OK;
     }
-    err = send_request(peer, call, &entry->ids);
+    err = send_request(peer, call, &entry->ids, &context);
     if (err != EW_OK)
         fail_as(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
     return EW_OK;
@@ -362,8 +409,7 @@ static bool on_known_success(ew__rrq_peer *peer, ew_str text) {
     ew__rrq_outcome outcome = {.success = true};
     if (!ew__rrq_read_known_success(text, &outcome.ids, &outcome.result))
         return false;
-    ew__rpc_call *found = ew__rpc_call_find(&peer->calls.sent, outcome.ids.request);
-    ew__rrq_call *entry = found ? ew__rrq_call_of(found) : NULL;
+    ew__rrq_call *entry = ew__rrq_call_of(ew__rpc_call_sent(&peer->calls, outcome.ids.request));
     if (!entry || entry->phase == EW__RRQ_STUCK || !ew__str_is(outcome.ids.job, entry->ids.job))
         return false;
     end_call(entry, &outcome);

@@ -3,12 +3,13 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/rrq/codec.h"
+#include "json/sink.h"
 #include "wire/hops.h"
+#include "wire/put.h"
 #include <math.h>
 
 #define NONE ((ew_str){NULL, 0})
-#define HEAD_ROOM 128 /* of a request, beside its ids and names */
-#define TAIL_ROOM 512
+#define MOST_CONSTANT 512 /* bytes of a request that are the same in each, its times and its numbers */
 #define TEXT(text)                                                                                                     \
     { text, sizeof(text) - 1 } /* EW_STR in a constant table */
 #define N_OF(array) (sizeof(array) / sizeof *(array))
@@ -294,14 +295,36 @@ const char *ew__rrq_read_outcome(const ew__rrq_message *message, ew__rrq_outcome
 
 /* ---- writing ---- */
 
+/* Those of put.h, for text. */
+#define PUT(at, text) ((char *)EW__PUT((uint8_t *)(at), text))
+
+static inline char *put(char *at, ew_str text) { return (char *)ew__put_str((uint8_t *)at, text); }
+
+#define SUCCESS_HEAD "{\"type\":\"response\",\"payload\":{\"job_id\":"
+#define SUCCESS_REQUEST ",\"request_id\":"
+#define SUCCESS_RESULT ",\"status\":\"success\",\"result\":"
+#define SUCCESS_END "}}"
+
 void ew__rrq_put_success(ew__rpc_out *out, const ew__rrq_ids *ids, ew_str result) {
-    ew__rpc_out_begin(out, EW_STR("{\"type\":\"response\",\"payload\":{\"job_id\":"));
+    ew__rpc_out_begin(out, EW_STR(SUCCESS_HEAD));
     ew__rpc_out_add(out, ids->job);
-    ew__rpc_out_add(out, EW_STR(",\"request_id\":"));
+    ew__rpc_out_add(out, EW_STR(SUCCESS_REQUEST));
     ew__rpc_out_add(out, ids->request);
-    ew__rpc_out_add(out, EW_STR(",\"status\":\"success\",\"result\":"));
+    ew__rpc_out_add(out, EW_STR(SUCCESS_RESULT));
     ew__rpc_out_add(out, result);
-    ew__rpc_out_add(out, EW_STR("}}"));
+    ew__rpc_out_add(out, EW_STR(SUCCESS_END));
+}
+
+size_t ew__rrq_success_len(const ew__rrq_ids *ids, ew_str result) {
+    return sizeof(SUCCESS_HEAD SUCCESS_REQUEST SUCCESS_RESULT SUCCESS_END) - 1 + ids->job.len + ids->request.len +
+           result.len;
+}
+
+char *ew__rrq_write_success(char *at, const ew__rrq_ids *ids, ew_str result) {
+    at = put(PUT(at, SUCCESS_HEAD), ids->job);
+    at = put(PUT(at, SUCCESS_REQUEST), ids->request);
+    at = put(PUT(at, SUCCESS_RESULT), result);
+    return PUT(at, SUCCESS_END);
 }
 
 void ew__rrq_put_fault(ew__rpc_out *out, const ew__rrq_ids *ids, ew_str rest) {
@@ -395,14 +418,6 @@ const char *ew__rrq_context_problem(ew_str context) {
     return NULL;
 }
 
-static void write_time(ew__buf *buf, uint64_t ms) {
-    char text[EW__WHEN_LEN];
-    ew__when_write(ms, text);
-    (void)ew__buf_char(buf, '"');
-    (void)ew__buf_add(buf, text, sizeof text);
-    (void)ew__buf_char(buf, '"');
-}
-
 /* Which of the protocol's members it is; EW__RRQ_N_CONTEXT: none. One with an escape might be, spelled differently: -1. */
 static int member_of(ew_str quoted_name) {
     int i = 0;
@@ -414,105 +429,180 @@ static int member_of(ew_str quoted_name) {
     return i;
 }
 
-/* The protocol's members of the caller's context, the first of each. Whether there are others. */
-static bool read_members(ew_str context, ew_str value[EW__RRQ_N_CONTEXT]) {
+void ew__rrq_read_context(ew_str text, ew__rrq_context *ret) {
     ew_json_iter it = {.offset_ = 0};
-    bool others = false;
-    if (ew__rrq_split_known(context, value))
-        return false;
-    memset(value, 0, EW__RRQ_N_CONTEXT * sizeof *value);
-    while (ew_json_next(context, &it)) {
+    ret->text = text;
+    ret->others = false;
+    ret->lead = ret->rest = NONE;
+    if (text.len && ew__rrq_split_known(text, ret->value))
+        return;
+    memset(ret->value, 0, sizeof ret->value);
+    while (text.len && ew_json_next(text, &it)) {
         int i = member_of(it.key);
         if (i < 0) {
             for (size_t k = 0; k < EW__RRQ_N_CONTEXT; k++)
-                value[k] = ew_json_member(context, context_names[k]);
-            return true;
+                ret->value[k] = ew_json_member(text, context_names[k]);
+            ret->others = true;
+            return;
         }
-        if (i < EW__RRQ_N_CONTEXT && value[i].len == 0)
-            value[i] = it.value;
-        others = others || i == EW__RRQ_N_CONTEXT;
+        if (i < EW__RRQ_N_CONTEXT && ret->value[i].len == 0)
+            ret->value[i] = it.value;
+        ret->others = ret->others || i == EW__RRQ_N_CONTEXT;
     }
-    return others;
+}
+
+void ew__rrq_reuse_context(ew_str text, const ew__rrq_spans *spans, ew__rrq_context *ret) {
+    static const char before_job[] = "{\"job_id\":";
+    *ret = (ew__rrq_context){.text = text,
+                             .value[EW__RRQ_JOB] = {text.ptr + sizeof before_job - 1, spans->job},
+                             .lead = {text.ptr, spans->lead},
+                             .rest = {text.ptr + text.len - spans->rest, spans->rest}};
+}
+
+/*
+ * A request is written for every call: where there is room for it, without asking at each piece. What one can take is
+ * what ew__rrq_ask_most says.
+ */
+#define ESCAPED 6 /* bytes that one may become in a string */
+
+static char *put_number(char *at, uint32_t number) {
+    if (number < 10) {
+        *at = (char)('0' + number);
+        return at + 1;
+    }
+    char digits[20];
+    return put(at, ew__str(digits, ew__u64_text(number, digits)));
+}
+
+static char *put_time(char *at, ew__when_memo *memo, uint64_t ms) {
+    *at++ = '"';
+    if (memo)
+        ew__when_write_again(memo, ms, at);
+    else
+        ew__when_write(ms, at);
+    at[EW__WHEN_LEN] = '"';
+    return at + EW__WHEN_LEN + 1;
+}
+
+static char *put_string(char *at, ew_str text) {
+    if (ew__rrq_is_plain(text)) {
+        *at++ = '"';
+        at = put(at, text);
+        *at++ = '"';
+        return at;
+    }
+    ew__json_sink sink = {.memory = at, .capacity = ESCAPED * text.len + 2};
+    ew__json_put_str(&sink, text, false);
+    return at + sink.len;
 }
 
 /* What the caller's context says beyond the protocol: runners pass over what they do not know. */
-static void write_others(ew__buf *buf, ew_str context) {
+static char *put_others(char *at, ew_str context) {
     ew_json_iter it = {.offset_ = 0};
-    while (ew_json_next(context, &it))
-        if (member_of(it.key) == EW__RRQ_N_CONTEXT)
-            (void)ew__json_format(buf, ",%j:%j", it.key, it.value);
+    while (ew_json_next(context, &it)) {
+        if (member_of(it.key) != EW__RRQ_N_CONTEXT)
+            continue;
+        *at++ = ',';
+        at = put(at, it.key);
+        *at++ = ':';
+        at = put(at, it.value);
+    }
+    return at;
 }
 
-/* A request is written for every call: no format strings here. */
-#define PUT(buf, text) (void)ew__buf_add(buf, text, sizeof(text) - 1)
-
-static void write_trace(ew__buf *buf, const ew__rrq_ask *ask) {
+static char *put_trace(char *at, const ew__rrq_ask *ask) {
     if (ask->traceparent.len == 0 && ask->hops == 0)
-        return;
-    PUT(buf, ",\"trace_context\":{");
+        return at;
+    at = PUT(at, ",\"trace_context\":{");
     if (ask->traceparent.len) {
-        PUT(buf, "\"traceparent\":\"");
-        (void)ew__buf_str(buf, ask->traceparent);
-        PUT(buf, "\"");
+        at = PUT(at, "\"traceparent\":\"");
+        at = put(at, ask->traceparent);
+        *at++ = '"';
     }
-    if (ask->traceparent.len && ask->tracestate.len)
-        (void)ew__json_format(buf, ",\"tracestate\":%q", ask->tracestate);
+    if (ask->traceparent.len && ask->tracestate.len) {
+        at = PUT(at, ",\"tracestate\":");
+        at = put_string(at, ask->tracestate);
+    }
     if (ask->hops) {
         if (ask->traceparent.len)
-            PUT(buf, ",");
-        PUT(buf, "\"" EW__RRQ_HOPS "\":\"");
-        (void)ew__buf_u64(buf, ask->hops);
-        PUT(buf, "\"");
+            *at++ = ',';
+        at = PUT(at, "\"" EW__RRQ_HOPS "\":\"");
+        at = put_number(at, ask->hops);
+        *at++ = '"';
     }
-    PUT(buf, "}");
+    *at++ = '}';
+    return at;
 }
 
-static void write_context(ew__buf *buf, const ew__rrq_ask *ask) {
-    ew_str value[EW__RRQ_N_CONTEXT] = {NONE};
+/* A context up to its deadline; and what comes behind its trace. */
+static char *put_lead(char *at, const ew__rrq_ask *ask, const ew__rrq_context *context) {
+    const ew_str *value = context->value;
     uint32_t attempt = ask->attempt;
-    bool others = ask->context.len && read_members(ask->context, value);
     if (attempt == 0 && !read_attempt(value[EW__RRQ_ATTEMPT], &attempt))
         attempt = 1;
-    PUT(buf, "{\"job_id\":");
-    (void)ew__buf_str(buf, ask->ids.job);
-    PUT(buf, ",\"attempt\":");
-    (void)ew__buf_u64(buf, attempt);
-    PUT(buf, ",\"enqueue_time\":");
-    if (value[EW__RRQ_ENQUEUED].len)
-        (void)ew__buf_str(buf, value[EW__RRQ_ENQUEUED]);
-    else
-        write_time(buf, ask->now_ms);
-    PUT(buf, ",\"queue_name\":");
-    (void)ew__buf_str(buf, value[EW__RRQ_QUEUE].len ? value[EW__RRQ_QUEUE] : EW_STR("\"everywire\""));
-    if (ask->has_deadline) {
-        PUT(buf, ",\"deadline\":");
-        write_time(buf, ask->deadline_ms);
-    }
-    write_trace(buf, ask);
+    at = PUT(at, "{\"job_id\":");
+    at = put(at, ask->ids.job);
+    at = PUT(at, ",\"attempt\":");
+    at = put_number(at, attempt);
+    at = PUT(at, ",\"enqueue_time\":");
+    at = value[EW__RRQ_ENQUEUED].len ? put(at, value[EW__RRQ_ENQUEUED]) : put_time(at, ask->memos, ask->now_ms);
+    at = PUT(at, ",\"queue_name\":");
+    return value[EW__RRQ_QUEUE].len ? put(at, value[EW__RRQ_QUEUE]) : PUT(at, "\"everywire\"");
+}
+
+static char *put_rest(char *at, const ew__rrq_ask *ask, const ew__rrq_context *context) {
+    const ew_str *value = context->value;
     ew_str labels = ask->labels.len ? ask->labels : value[EW__RRQ_CORRELATION];
     if (!is_absent(labels)) {
-        PUT(buf, ",\"correlation_context\":");
-        (void)ew__buf_str(buf, labels);
+        at = PUT(at, ",\"correlation_context\":");
+        at = put(at, labels);
     }
-    PUT(buf, ",\"worker_id\":");
-    (void)ew__buf_str(buf, is_absent(value[EW__RRQ_WORKER]) ? EW_STR("\"everywire\"") : value[EW__RRQ_WORKER]);
-    if (others)
-        write_others(buf, ask->context);
-    PUT(buf, "}");
+    at = PUT(at, ",\"worker_id\":");
+    at = is_absent(value[EW__RRQ_WORKER]) ? PUT(at, "\"everywire\"") : put(at, value[EW__RRQ_WORKER]);
+    if (context->others)
+        at = put_others(at, context->text);
+    *at++ = '}';
+    return at;
+}
+
+size_t ew__rrq_ask_most(const ew__rrq_ask *ask) {
+    size_t context = ask->context ? ask->context->text.len : 0; /* what is known of it, and the others */
+    return MOST_CONSTANT + ask->ids.request.len + 2 * ask->ids.job.len + ESCAPED * ask->function.len + 2 * context +
+           ask->labels.len + ask->traceparent.len + ESCAPED * ask->tracestate.len;
+}
+
+char *ew__rrq_put_head(char *at, const ew__rrq_ask *ask) {
+    at = PUT(at, "{\"type\":\"request\",\"payload\":{\"protocol_version\":\"2\",\"request_id\":");
+    at = put(at, ask->ids.request);
+    at = PUT(at, ",\"job_id\":");
+    at = put(at, ask->ids.job);
+    at = PUT(at, ",\"function_name\":");
+    at = put_string(at, ask->function);
+    return PUT(at, ",\"params\":");
+}
+
+char *ew__rrq_put_tail(char *at, const ew__rrq_ask *ask) {
+    static const ew__rrq_context none;
+    const ew__rrq_context *context = ask->context ? ask->context : &none;
+    at = PUT(at, ",\"context\":");
+    at = context->lead.len ? put(at, context->lead) : put_lead(at, ask, context);
+    if (ask->has_deadline) {
+        at = PUT(at, ",\"deadline\":");
+        at = put_time(at, ask->memos ? ask->memos + 1 : NULL, ask->deadline_ms);
+    }
+    at = put_trace(at, ask);
+    at = context->rest.len ? put(at, context->rest) : put_rest(at, ask, context);
+    return PUT(at, "}}");
 }
 
 ew_err ew__rrq_write_request(ew__buf *head, ew__buf *tail, const ew__rrq_ask *ask) {
-    (void)ew__buf_reserve(head, HEAD_ROOM + ask->ids.request.len + ask->ids.job.len + ask->function.len);
-    PUT(head, "{\"type\":\"request\",\"payload\":{\"protocol_version\":\"2\",\"request_id\":");
-    (void)ew__buf_str(head, ask->ids.request);
-    PUT(head, ",\"job_id\":");
-    (void)ew__buf_str(head, ask->ids.job);
-    PUT(head, ",\"function_name\":");
-    (void)ew__json_write_str(head, ask->function, false);
-    PUT(head, ",\"params\":");
-    (void)ew__buf_reserve(tail, TAIL_ROOM + ask->ids.job.len + ask->context.len + ask->labels.len);
-    PUT(tail, ",\"context\":");
-    write_context(tail, ask);
-    PUT(tail, "}}");
-    return head->err ? head->err : tail->err;
+    size_t most = ew__rrq_ask_most(ask);
+    ew_err err = ew__buf_reserve(head, most);
+    if (err == EW_OK)
+        err = ew__buf_reserve(tail, most);
+    if (err != EW_OK)
+        return err;
+    head->len = (size_t)(ew__rrq_put_head(head->ptr + head->len, ask) - head->ptr);
+    tail->len = (size_t)(ew__rrq_put_tail(tail->ptr + tail->len, ask) - tail->ptr);
+    return EW_OK;
 }

@@ -33,6 +33,14 @@ typedef struct ew__rrq_ids {
 } ew__rrq_ids;
 void ew__rrq_read_ids(const ew__rrq_message *message, ew__rrq_ids *ret);
 
+/*
+ * What of a context that came can be copied into one that we write, in bytes: of its job's id, of its beginning, up to
+ * the queue's name, and of its end, behind the trace. Zeros: it is not written as we would.
+ */
+typedef struct ew__rrq_spans {
+    uint32_t job, lead, rest;
+} ew__rrq_spans;
+
 /* Absent and null are the same everywhere. */
 typedef struct ew__rrq_request {
     ew__rrq_ids ids;
@@ -46,6 +54,7 @@ typedef struct ew__rrq_request {
     bool foreign; /* of another version of the protocol: nothing but the ids was read */
     uint8_t hops; /* its trace has them, if it comes from one of ours */
     uint32_t attempt;
+    ew__rrq_spans spans; /* ew__rrq_read_known: of the context */
 } ew__rrq_request;
 /*
  * known.c: a whole frame that is a request, written as the orchestrators there are write it, in a third of the time.
@@ -70,6 +79,7 @@ enum {
 };
 /* A context in that order and with nothing else: its members; what is absent is empty. false: it is another one. */
 bool ew__rrq_split_known(ew_str context, ew_str ret[EW__RRQ_N_CONTEXT]);
+bool ew__rrq_is_plain(ew_str text); /* in quotes it is a JSON string as it is. false: that is not known */
 /* NULL, or what is wrong with it; the ids are set in any case, as ew__rrq_read_ids does. */
 const char *ew__rrq_read_request(const ew__rrq_message *message, ew__rrq_request *ret);
 
@@ -97,12 +107,26 @@ const char *ew__rrq_read_outcome(const ew__rrq_message *message, ew__rrq_outcome
 /* ---- writing ---- */
 
 void ew__rrq_put_success(ew__rpc_out *out, const ew__rrq_ids *ids, ew_str result);
+/* The same, written at once where there is room for its length; returns its end. */
+size_t ew__rrq_success_len(const ew__rrq_ids *ids, ew_str result);
+char *ew__rrq_write_success(char *at, const ew__rrq_ids *ids, ew_str result);
 /* job empty: "unknown"; request empty: left out. rest: as ew__rrq_write_fault wrote it. */
 void ew__rrq_put_fault(ew__rpc_out *out, const ew__rrq_ids *ids, ew_str rest);
 void ew__rrq_put_cancel(ew__rpc_out *out, const ew__rrq_ids *ids);
 
 /* Appends the status and the error of an outcome: "timeout","error":{...}. type NULL: by the status. */
 ew_err ew__rrq_write_fault(ew__buf *buf, const char *type, const ew_fault *fault);
+
+/* What a caller's context says: the first of each of the protocol's members, and whether there are others. */
+typedef struct ew__rrq_context {
+    ew_str text; /* an object, or empty */
+    ew_str value[EW__RRQ_N_CONTEXT];
+    bool others;
+    ew_str lead, rest; /* what is copied from it as it is; then the values but for the job's do not count */
+} ew__rrq_context;
+void ew__rrq_read_context(ew_str text, ew__rrq_context *ret);
+/* The same for one that has come in a request, with its spans, which are not zeros. */
+void ew__rrq_reuse_context(ew_str text, const ew__rrq_spans *spans, ew__rrq_context *ret);
 
 /* A request without its input: what stands before it in head, behind it in tail. */
 typedef struct ew__rrq_ask {
@@ -113,11 +137,16 @@ typedef struct ew__rrq_ask {
     bool has_deadline;
     uint32_t attempt; /* 0: what the context says, or 1 */
     uint8_t hops;
-    ew_str context; /* the caller's: an object whose members are added, or empty */
-    ew_str labels;  /* an object, or empty */
+    const ew__rrq_context *context; /* the caller's, whose members are added; NULL: none */
+    ew_str labels;                  /* an object, or empty */
     ew_str traceparent, tracestate;
+    ew__when_memo *memos; /* two, kept from one request to the next; NULL: none */
 } ew__rrq_ask;
-ew_err ew__rrq_write_request(ew__buf *head, ew__buf *tail, const ew__rrq_ask *ask);
+size_t ew__rrq_ask_most(const ew__rrq_ask *ask); /* bytes of head and tail together, at most */
+/* Write where there is room for that; return the end. */
+char *ew__rrq_put_head(char *at, const ew__rrq_ask *ask);
+char *ew__rrq_put_tail(char *at, const ew__rrq_ask *ask);
+ew_err ew__rrq_write_request(ew__buf *head, ew__buf *tail, const ew__rrq_ask *ask); /* EW_OK, EW_ENOMEM */
 /* Whether a caller's context can go along: NULL, or why not. An empty one can. */
 const char *ew__rrq_context_problem(ew_str context);
 /* The handler of "runner#handler"; a name without '#' is itself. Empty: there is none. */

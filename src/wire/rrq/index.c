@@ -1,6 +1,7 @@
 /*
  * wire/rrq/index.c: the requests that run on one loop, by their ids. A cancel comes on any connection, so they are not
- * kept per connection; and an orchestrator may give an id twice, so an id names a chain of them.
+ * kept per connection; and an orchestrator may give an id twice, so an id names a chain of them. Most requests end
+ * before anybody asks for one: until then they only stand in a row, so that each is indexed once at most.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/rrq/rrq.h"
@@ -63,8 +64,44 @@ static void remove_place(ew__map *map, ew__rrq_place *place) {
     *place = (ew__rrq_place){.key = {NULL, 0}};
 }
 
-ew_err ew__rrq_index_add(ew__rrq_call *entry) {
+void ew__rrq_index_add(ew__rrq_call *entry) {
     ew__rrq_scratch *scratch = scratch_of(entry);
+    entry->row_prev = scratch->row_last;
+    entry->row_next = NULL;
+    if (scratch->row_last)
+        scratch->row_last->row_next = entry;
+    else
+        scratch->row = entry;
+    scratch->row_last = entry;
+    entry->in_row = true;
+}
+
+static void leave_row(ew__rrq_scratch *scratch, ew__rrq_call *entry) {
+    if (!entry->in_row)
+        return;
+    if (entry->row_prev)
+        entry->row_prev->row_next = entry->row_next;
+    else
+        scratch->row = entry->row_next;
+    if (entry->row_next)
+        entry->row_next->row_prev = entry->row_prev;
+    else
+        scratch->row_last = entry->row_prev;
+    entry->in_row = false;
+}
+
+static void remove_places(ew__rrq_scratch *scratch, ew__rrq_call *entry) {
+    remove_place(&scratch->by_request, &entry->by_request);
+    remove_place(&scratch->by_job, &entry->by_job);
+}
+
+void ew__rrq_index_remove(ew__rrq_call *entry) {
+    ew__rrq_scratch *scratch = scratch_of(entry);
+    leave_row(scratch, entry);
+    remove_places(scratch, entry);
+}
+
+static ew_err move_to_maps(ew__rrq_scratch *scratch, ew__rrq_call *entry) {
     ew__arena *arena = &entry->base.call->arena;
     if (!scratch->made) {
         ew__map_init(&scratch->by_request, entry->base.call->home->env);
@@ -74,26 +111,33 @@ ew_err ew__rrq_index_add(ew__rrq_call *entry) {
     ew_err err = add(&scratch->by_request, &entry->by_request, entry->ids.request, arena);
     if (err == EW_OK)
         err = add(&scratch->by_job, &entry->by_job, entry->ids.job, arena);
-    if (err != EW_OK)
-        ew__rrq_index_remove(entry);
+    if (err == EW_OK)
+        leave_row(scratch, entry);
+    else
+        remove_places(scratch, entry);
     return err;
 }
 
-void ew__rrq_index_remove(ew__rrq_call *entry) {
-    ew__rrq_scratch *scratch = scratch_of(entry);
-    remove_place(&scratch->by_request, &entry->by_request);
-    remove_place(&scratch->by_job, &entry->by_job);
+/* Without memory for the maps: those that are left in the row, one by one. */
+static ew__rrq_call *find_in_row(const ew__rrq_scratch *scratch, bool by_request, ew_str key) {
+    char buf[EW__RRQ_ID_MAX];
+    ew__rrq_call *entry = scratch->row;
+    while (entry && !ew__str_is(ew__rpc_key(by_request ? entry->ids.request : entry->ids.job, buf, sizeof buf), key))
+        entry = entry->row_next;
+    return entry;
 }
 
 ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *ids) {
     char buf[EW__RRQ_ID_MAX];
+    bool by_request = ids->request.len > 0;
+    ew_str key = ew__rpc_key(by_request ? ids->request : ids->job, buf, sizeof buf);
+    while (scratch->row && move_to_maps(scratch, scratch->row) == EW_OK)
+        ;
     ew__rrq_place *place = NULL;
-    if (!scratch->made)
-        return NULL;
-    if (ids->request.len) {
-        place = ew__map_get(&scratch->by_request, ew__rpc_key(ids->request, buf, sizeof buf));
-        return place ? ew__container_of(place, ew__rrq_call, by_request) : NULL;
-    }
-    place = ew__map_get(&scratch->by_job, ew__rpc_key(ids->job, buf, sizeof buf));
-    return place ? ew__container_of(place, ew__rrq_call, by_job) : NULL;
+    if (scratch->made)
+        place = ew__map_get(by_request ? &scratch->by_request : &scratch->by_job, key);
+    if (!place)
+        return find_in_row(scratch, by_request, key);
+    return by_request ? ew__container_of(place, ew__rrq_call, by_request)
+                      : ew__container_of(place, ew__rrq_call, by_job);
 }

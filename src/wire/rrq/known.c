@@ -64,6 +64,10 @@ static const char *plain_end(const char *at, const char *end) {
     return at;
 }
 
+bool ew__rrq_is_plain(ew_str text) {
+    return text.len == 0 || plain_end(text.ptr, text.ptr + text.len) == text.ptr + text.len;
+}
+
 /* A plain string, with its quotes. */
 INLINE bool take_string(cursor *c, ew_str *ret) {
     const char *first = c->at;
@@ -156,6 +160,7 @@ static bool take_context(cursor *c, ew__rrq_request *ret) {
         !take_attempt(c, &ret->attempt) || !SKIP(c, ",\"enqueue_time\":") || !take_string(c, &time) ||
         !SKIP(c, ",\"queue_name\":") || !take_string(c, &queue) || !read_time(time, &enqueued))
         return false;
+    uint32_t lead = (uint32_t)(c->at - first);
     if (SKIP(c, ",\"deadline\":") && !take_string_or_null(c, &deadline))
         return false;
     ret->has_deadline = deadline.len > 0;
@@ -165,11 +170,16 @@ static bool take_context(cursor *c, ew__rrq_request *ret) {
         return false;
     if (EW__UNLIKELY(hops.len > 0))
         ret->hops = ew__hops_read(ew__str(hops.ptr + 1, hops.len - 2));
+    const char *rest = c->at;
     if (SKIP(c, ",\"correlation_context\":") && !take_strings(c, &ret->labels, NULL))
         return false;
+    if (ret->labels.len == 0)
+        rest = c->at; /* null: we leave that out */
     if (SKIP(c, ",\"worker_id\":") && !take_string_or_null(c, &worker))
         return false;
     ret->context = ew__str(first, (size_t)(c->at - first) + 1);
+    if (worker.len) /* as we write it */
+        ret->spans = (ew__rrq_spans){.job = (uint32_t)job.len, .lead = lead, .rest = (uint32_t)(c->at - rest) + 1};
     return SKIP(c, "}}}") && c->at == c->end;
 }
 

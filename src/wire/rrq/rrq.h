@@ -26,17 +26,19 @@ typedef struct ew__rrq_place {
 } ew__rrq_place;
 
 typedef struct ew__rrq_scratch {
+    ew__rrq_call *row, *row_last; /* not indexed yet, the oldest first */
     ew__map by_request, by_job;
-    bool made;        /* the maps are: most requests end before anybody could ask for them */
+    bool made;        /* the maps are */
     uint64_t wall_at; /* when the wall clock was looked at, and what it said */
     uint64_t wall_ms;
-    ew__buf head, tail; /* of the request that is being written */
+    ew__buf head, tail;     /* of the request that is being written */
+    ew__when_memo memos[2]; /* of the times in it */
 } ew__rrq_scratch;
 
 void ew__rrq_scratch_done(void *scratch);
 uint64_t ew__rrq_wall_ms(ew__rrq_scratch *scratch, const ew__home *home); /* not looked at for each request */
-ew_err ew__rrq_index_add(ew__rrq_call *entry);                            /* EW_OK or EW_ENOMEM: then it is not in it */
-void ew__rrq_index_remove(ew__rrq_call *entry);                           /* in it or not */
+void ew__rrq_index_add(ew__rrq_call *entry);
+void ew__rrq_index_remove(ew__rrq_call *entry); /* in it or not */
 /* The first request that is meant; NULL: none. */
 ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *ids);
 
@@ -54,11 +56,19 @@ enum {
 struct ew__rrq_call {
     ew__rpc_call base; /* base.id: the request's id */
     ew__rrq_ids ids;
+    ew__rrq_spans spans;              /* came: of its context */
     ew__rrq_place by_request, by_job; /* came */
+    struct ew__rrq_call *row_next, *row_prev;
+    bool in_row;     /* came: it is not indexed yet */
     bool *ended;     /* came: while the handler is being called: tells its caller that the call has gone */
     bool cancelling; /* came: its orchestrator has cancelled it */
     uint8_t phase;   /* left */
 };
+
+/* In quotes. */
+typedef struct ew__rrq_own_id {
+    char text[EW__UUID_LEN + 2];
+} ew__rrq_own_id;
 
 struct ew__rrq_peer {
     ew__peer peer;
@@ -69,6 +79,7 @@ struct ew__rrq_peer {
     ew__timer patience; /* for the rest of a frame */
     ew__timer resume;   /* reading goes on in the next turn */
     uint64_t progress_at;
+    ew__rrq_own_id request, job; /* calling: the last ones */
     uint32_t n_stuck;
     uint32_t n_frames; /* that were taken; it wraps */
     bool reading;      /* frames are being taken: no second time from inside */
@@ -92,6 +103,12 @@ static inline ew__rrq_call *ew__rrq_call_of(ew__rpc_call *entry) { /* NULL: NULL
 
 /* Sends a message in a frame. owner: large pieces in its memory are sent from there; may be NULL. */
 void ew__rrq_send(ew__rrq_peer *peer, const ew__rpc_out *message, ew_call *owner);
+/*
+ * Room for a small message of so many bytes at most: it is written there, and sent by telling where it ends. NULL: it is
+ * to be sent by the function above.
+ */
+char *ew__rrq_message_room(ew__rrq_peer *peer, size_t most);
+void ew__rrq_message_end(ew__rrq_peer *peer, char *first, const char *end);
 void ew__rrq_check_drained(ew__rrq_peer *peer);         /* a call has gone: was it the last? */
 void ew__rrq_abort(ew__rrq_peer *peer);                 /* closes now; its calls end when the connection has gone */
 void ew__rrq_break_off(ew__rrq_peer *peer, ew_str why); /* calling: the peer broke the protocol */
@@ -103,9 +120,11 @@ bool ew__rrq_give_frame(ew__rrq_peer *peer, ew_call *call);
 void ew__rrq_serve(ew__rrq_peer *peer, ew_str text); /* one frame */
 void ew__rrq_let_go_all(ew__rrq_peer *peer);         /* the orchestrator has gone */
 void ew__rrq_told(void *scratch, ew__home *home, ew_str text);
+const ew__rrq_call *ew__rrq_served(const ew_call *call); /* it came by this wire; NULL: it did not */
 
 /* ---- call.c ---- */
 
+void ew__rrq_ids_init(ew__rrq_peer *peer);
 void ew__rrq_answer(ew__rrq_peer *peer, ew_str text); /* one frame */
 ew_err ew__rrq_open(ew__peer *base, ew_call *call);
 uint32_t ew__rrq_capacity(const ew__peer *base);

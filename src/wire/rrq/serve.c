@@ -41,17 +41,27 @@ static void refuse(ew__rrq_peer *peer, const ew__rrq_ids *ids, const char *type,
     send_fault(peer, ids, type, &(ew_fault){.status = status, .message = message});
 }
 
-static void send_result(ew__rrq_call *entry, ew_str result) {
-    ew__rrq_peer *peer = ew__rrq_peer_of(entry);
+static void send_large(ew__rrq_call *entry, ew_str result) {
     ew__rpc_out message;
     ew__rrq_put_success(&message, &entry->ids, result);
-    bool fits = ew__rpc_fits(&peer->calls, message.len), place = ew__rpc_has_place(&peer->calls, message.len);
-    if (EW__LIKELY(fits && place))
-        ew__rrq_send(peer, &message, entry->base.call);
-    else
+    ew__rrq_send(ew__rrq_peer_of(entry), &message, entry->base.call);
+}
+
+static void send_result(ew__rrq_call *entry, ew_str result) {
+    ew__rrq_peer *peer = ew__rrq_peer_of(entry);
+    size_t len = ew__rrq_success_len(&entry->ids, result);
+    bool fits = ew__rpc_fits(&peer->calls, len), place = ew__rpc_has_place(&peer->calls, len);
+    if (EW__UNLIKELY(!fits || !place)) {
         refuse(peer, &entry->ids, NULL, EW_STATUS_RESOURCE_EXHAUSTED,
                fits ? EW_STR("the reader is too slow: too much waits for it")
                     : EW_STR("the result is too large for a frame"));
+        return;
+    }
+    char *at = ew__rrq_message_room(peer, len);
+    if (EW__LIKELY(at != NULL))
+        ew__rrq_message_end(peer, at, ew__rrq_write_success(at, &entry->ids, result));
+    else
+        send_large(entry, result);
 }
 
 /* What a fault is called where the protocol has words of its own for it. */
@@ -95,6 +105,8 @@ static void on_end(ew_call *call, const ew__end *end) {
 }
 
 static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end};
+
+const ew__rrq_call *ew__rrq_served(const ew_call *call) { return call->caller == &caller ? call->caller_ud : NULL; }
 
 void ew__rrq_let_go_all(ew__rrq_peer *peer) {
     bool reading = peer->reading;
@@ -246,6 +258,7 @@ static ew__rrq_call *fill_call(ew__rrq_peer *peer, ew_call *call, ew_str text, e
     entry->base.id = request->ids.request;
     entry->base.size = (uint32_t)text.len;
     entry->ids = request->ids;
+    entry->spans = request->spans;
     call->caller_ud = entry;
     call->wire = ew__wire_rrq.name;
     call->input = request->params;
@@ -279,10 +292,7 @@ static void open_call(ew__rrq_peer *peer, ew_str text, ew__rrq_request *request,
         return;
     entry->ended = NULL;
     ew__rpc_call_add(&entry->base);
-    if (ew__rrq_index_add(entry) != EW_OK) {
-        refuse(peer, &entry->ids, NULL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
-        let_go(entry);
-    }
+    ew__rrq_index_add(entry);
 }
 
 static void refuse_function(ew__rrq_peer *peer, const ew__rrq_ids *ids, ew_str name, ew_err why) {
@@ -354,10 +364,10 @@ static bool admit(ew__rrq_peer *peer, const ew__rrq_request *request, ew_str nam
 static ew_err find_action(const ew__rrq_peer *peer, ew_str name, ew__action **ret) {
     const ew__actions *actions = peer->peer.conn->site->actions;
     ew_err err = actions ? ew__actions_find(actions, name, ret) : EW_ENOTFOUND;
+    if (EW__LIKELY(err != EW_ENOTFOUND) || !actions)
+        return err;
     ew_str handler = ew__rrq_handler_of(name);
-    return err == EW_ENOTFOUND && actions && handler.len && handler.len < name.len
-               ? ew__actions_find(actions, handler, ret)
-               : err;
+    return handler.len && handler.len < name.len ? ew__actions_find(actions, handler, ret) : err;
 }
 
 /* Why no request can be taken now; NULL if one can. */

@@ -36,26 +36,41 @@ void ew__rrq_check_drained(ew__rrq_peer *peer) {
 /* ---- frames that leave ---- */
 
 /* Half a frame must not leave: without memory for a whole one the connection closes. */
-void ew__rrq_send(ew__rrq_peer *peer, const ew__rpc_out *message, ew_call *owner) {
+static void sent(ew__rrq_peer *peer) {
     ew__conn *conn = peer->peer.conn;
-    uint8_t head[EW__LENPFX_HEAD];
-    if (peer->closed || !ew__lenpfx_head(message->len, ew__rrq_limits(peer)->frame_bytes, head))
-        return;
-    if (EW__LIKELY(message->len <= SMALL)) {
-        uint8_t *at = ew__out_room(&conn->out, sizeof head + message->len);
-        if (EW__LIKELY(at != NULL)) {
-            memcpy(at, head, sizeof head);
-            (void)ew__rpc_out_copy(message, at + sizeof head);
-            ew__out_commit(&conn->out, sizeof head + message->len);
-        }
-    } else {
-        ew__out_add(&conn->out, head, sizeof head);
-        ew__rpc_write(&conn->out, message, owner);
-    }
     if (EW__UNLIKELY(conn->out.err != EW_OK))
         ew__rrq_abort(peer);
     else
         conn->ops->send(conn);
+}
+
+void ew__rrq_send(ew__rrq_peer *peer, const ew__rpc_out *message, ew_call *owner) {
+    ew__conn *conn = peer->peer.conn;
+    uint8_t head[EW__LENPFX_HEAD];
+    char *at = ew__rrq_message_room(peer, message->len);
+    if (EW__LIKELY(at != NULL)) {
+        ew__rrq_message_end(peer, at, (char *)ew__rpc_out_copy(message, (uint8_t *)at));
+        return;
+    }
+    if (peer->closed || !ew__lenpfx_head(message->len, ew__rrq_limits(peer)->frame_bytes, head))
+        return;
+    ew__out_add(&conn->out, head, sizeof head);
+    ew__rpc_write(&conn->out, message, owner);
+    sent(peer);
+}
+
+char *ew__rrq_message_room(ew__rrq_peer *peer, size_t most) {
+    if (peer->closed || most > SMALL || most > ew__rrq_limits(peer)->frame_bytes)
+        return NULL;
+    uint8_t *at = ew__out_room(&peer->peer.conn->out, EW__LENPFX_HEAD + most);
+    return at ? (char *)at + EW__LENPFX_HEAD : NULL;
+}
+
+void ew__rrq_message_end(ew__rrq_peer *peer, char *first, const char *end) {
+    size_t len = (size_t)(end - first);
+    (void)ew__lenpfx_head(len, SMALL, (uint8_t *)first - EW__LENPFX_HEAD);
+    ew__out_commit(&peer->peer.conn->out, EW__LENPFX_HEAD + len);
+    sent(peer);
 }
 
 /* ---- frames that come ---- */
@@ -309,6 +324,8 @@ static ew_err init(ew__peer *base) {
     ew__rrq_peer *peer = rrq_of(base);
     ew__buf_init(&peer->in, base->conn->home->env, SIZE_MAX / 2); /* a frame's length is checked by its head */
     ew__rpc_calls_init(&peer->calls, base->conn, &calls_ops);
+    if (base->role == EW__CALL)
+        ew__rrq_ids_init(peer);
     return show_token(peer);
 }
 

@@ -113,7 +113,7 @@ static bool translate(ew__buf *out, bool put, ew_str body) {
 
 static void on_end(ew__http_ask *ask) {
     ew_call *call = ew__http_ask_detach(ask);
-    ew_str body = ew__buf_view(&ask->body);
+    ew_str body = ew__http_ask_body(ask);
     ew__buf result;
     if (!call)
         return;

@@ -9,6 +9,7 @@
  */
 #include "frame/sse.h"
 #include "wire/http_ask.h"
+#include "wire/put.h"
 #include "wire/rpc_calls.h"
 #include "wire/stepflow/stepflow.h"
 #include <stdio.h>
@@ -43,36 +44,31 @@ static ew__site *site_of(const sf_client *client) { return client->ask.peer.conn
 
 /* ---- requests ---- */
 
-static void write_head(ew__buf *out, const ew__site *site, size_t length, const char *instance) {
-    char digits[20];
-    (void)ew__buf_cstr(out, "POST ");
-    (void)ew__buf_str(out, site->path.len ? site->path : EW_STR("/"));
-    (void)ew__buf_cstr(out, " HTTP/1.1\r\nHost: ");
-    (void)ew__buf_str(out, site->authority);
-    (void)ew__buf_cstr(out, "\r\nUser-Agent: everywire/" EW_VERSION_STRING "\r\nContent-Type: application/json\r\n"
-                            "Accept: application/json, text/event-stream\r\nContent-Length: ");
-    (void)ew__buf_add(out, digits, ew__u64_text(length, digits));
-    if (site->token.len) {
-        (void)ew__buf_cstr(out, "\r\nAuthorization: Bearer ");
-        (void)ew__buf_str(out, site->token);
-    }
-    if (instance && instance[0]) {
-        (void)ew__buf_cstr(out, "\r\nStepflow-Instance-Id: ");
-        (void)ew__buf_cstr(out, instance);
-    }
-    (void)ew__buf_cstr(out, instance ? "\r\nConnection: close\r\n\r\n" : "\r\n\r\n");
+static size_t head_room(const ew__site *site, const char *instance) {
+    return 512 + site->path.len + site->authority.len + site->token.len + (instance ? strlen(instance) : 0);
+}
+
+static uint8_t *put_head(uint8_t *p, const ew__site *site, size_t length, const char *instance) {
+    p = ew__put_str(EW__PUT(p, "POST "), site->path.len ? site->path : EW_STR("/"));
+    p = ew__put_str(EW__PUT(p, " HTTP/1.1\r\nHost: "), site->authority);
+    p = EW__PUT(p, "\r\nUser-Agent: everywire/" EW_VERSION_STRING "\r\nContent-Type: application/json\r\n"
+                   "Accept: application/json, text/event-stream\r\nContent-Length: ");
+    p = ew__put_number(p, length);
+    if (site->token.len)
+        p = ew__put_str(EW__PUT(p, "\r\nAuthorization: Bearer "), site->token);
+    if (instance && instance[0])
+        p = ew__put_str(EW__PUT(p, "\r\nStepflow-Instance-Id: "), ew_str_from(instance));
+    return instance ? EW__PUT(p, "\r\nConnection: close\r\n\r\n") : EW__PUT(p, "\r\n\r\n");
 }
 
 static void post(sf_client *client, const ew__rpc_out *message, ew_call *owner) {
     ew__conn *conn = client->ask.peer.conn;
-    ew__buf head;
-    ew__buf_init(&head, conn->home->env, SIZE_MAX / 2);
-    write_head(&head, conn->site, message->len, NULL);
-    if (head.err)
-        conn->out.err = head.err;
-    ew__out_str(&conn->out, ew__buf_view(&head));
-    ew__rpc_write(&conn->out, message, owner);
-    ew__buf_done(&head);
+    size_t room = head_room(conn->site, NULL);
+    uint8_t *start = ew__put_begin(&conn->out, room);
+    if (start) {
+        ew__put_end(&conn->out, start, room, put_head(start, conn->site, message->len, NULL));
+        ew__rpc_write(&conn->out, message, owner);
+    }
     ew__http_ask_send(&client->ask);
 }
 
@@ -87,27 +83,26 @@ static ew_str next_id(sf_client *client) {
 
 static void send_call(sf_client *client) {
     ew_call *call = client->ask.call;
-    ew__buf head, tail, line;
+    const ew_env *env = call->home->env;
+    ew__sf_request request;
+    ew__buf line;
     ew__rpc_out message;
     ew_str input;
     client->phase = ASKED;
-    ew__buf_init(&head, call->home->env, SIZE_MAX / 2);
-    ew__buf_init(&tail, call->home->env, SIZE_MAX / 2);
-    ew_err err = ew__sf_plain(call->home->env, call->input, &line, &input);
-    if (err == EW_OK)
-        err = ew__sf_write_request(&head, &tail, call, next_id(client), client->bare,
-                                   site_of(client)->greeting.everywire);
-    ew__rpc_out_begin(&message, ew__buf_view(&head));
-    if (call->kind == EW__CALL_RUN)
+    ew_err line_err = ew__sf_plain(env, call->input, &line, &input);
+    ew_err err =
+        ew__sf_write_request(&request, env, call, next_id(client), client->bare, site_of(client)->greeting.everywire);
+    ew__rpc_out_begin(&message, request.head);
+    if (call->kind == EW__CALL_RUN) {
         ew__rpc_out_add(&message, input);
-    ew__rpc_out_add(&message, ew__buf_view(&tail));
-    if (err == EW_OK)
+        ew__rpc_out_add(&message, request.tail);
+    }
+    if (err == EW_OK && line_err == EW_OK)
         post(client, &message, line.len ? NULL : call);
     else
         no_memory(client);
     ew__buf_done(&line);
-    ew__buf_done(&tail);
-    ew__buf_done(&head);
+    ew__sf_request_done(&request, env);
 }
 
 /* ---- the greeting ---- */
@@ -228,6 +223,11 @@ static bool is_ours(const sf_client *client, ew_str id) {
     return ew__str_is(ew__rpc_key(id, buf, sizeof buf), ew__str(client->id, client->id_len));
 }
 
+static void end_call(sf_client *client) {
+    client->phase = IDLE;
+    ew_call_unref(ew__http_ask_detach(&client->ask));
+}
+
 /* Ends the call, or asks again with the other spelling of the name. */
 static void on_answer(sf_client *client, const ew__rpc *message) {
     ew_call *call = client->ask.call;
@@ -236,9 +236,7 @@ static void on_answer(sf_client *client, const ew__rpc *message) {
         send_call(client);
         return;
     }
-    client->phase = IDLE;
-    (void)ew__http_ask_detach(&client->ask);
-    ew_call_unref(call);
+    end_call(client);
 }
 
 /* 4xx and 5xx: a whole JSON-RPC error, or one without its envelope, or a text, or anything. Slices, or in text. */
@@ -315,7 +313,14 @@ static void on_hello(sf_client *client, const ew__json_doc *doc, const ew__rpc *
 static void on_body_end(sf_client *client) {
     ew__json_doc doc;
     ew__rpc message;
-    bool good = ew__json_parse(&doc, ew__buf_view(&client->ask.body)) == EW_OK;
+    ew_str body = ew__http_ask_body(&client->ask), output;
+    if (EW__LIKELY(client->phase == ASKED && client->ask.call->kind == EW__CALL_RUN &&
+                   ew__sf_read_output(body, ew__str(client->id, client->id_len), &output))) {
+        (void)ew__call_done_valid(client->ask.call, output);
+        end_call(client);
+        return;
+    }
+    bool good = ew__json_parse(&doc, body) == EW_OK;
     if (good)
         ew__rpc_read(&doc, 0, &message);
     bool answers = good && (message.kind == EW__RPC_RESULT || message.kind == EW__RPC_ERROR);
@@ -336,7 +341,9 @@ static ew_err reply(const sf_client *client, const ew__rpc_out *message) {
     ew__conn *conn = client->ask.peer.conn;
     ew__buf bytes;
     ew__buf_init(&bytes, conn->home->env, SIZE_MAX / 2);
-    write_head(&bytes, conn->site, message->len, client->instance);
+    if (ew__buf_reserve(&bytes, head_room(conn->site, client->instance)) == EW_OK)
+        bytes.len =
+            (size_t)(put_head((uint8_t *)bytes.ptr, conn->site, message->len, client->instance) - (uint8_t *)bytes.ptr);
     for (unsigned i = 0; i < message->n; i++)
         (void)ew__buf_str(&bytes, message->piece[i]);
     ew_err err = bytes.err;
@@ -412,10 +419,12 @@ static void on_head(ew__http_ask *ask, const ew__http_head *head) {
         return;
     }
     ew_str type = ew__http_head_field(head, EW_STR("content-type"), NULL);
-    ew_str instance = ew__http_head_field(head, EW_STR("stepflow-instance-id"), NULL);
     client->streaming = client->phase == ASKED && head->status == 200 &&
                         ew__str_is_nocase(ew__http_media_type(type), EW_STR("text/event-stream"));
     client->instance[0] = '\0';
+    if (!client->streaming)
+        return;
+    ew_str instance = ew__http_head_field(head, EW_STR("stepflow-instance-id"), NULL);
     if (instance.len < sizeof client->instance && instance.len > 0 && ew__http_value_ok(instance)) {
         memcpy(client->instance, instance.ptr, instance.len);
         client->instance[instance.len] = '\0';

@@ -28,6 +28,11 @@ ew__sf_method ew__sf_method_of(ew_str method) {
 }
 
 ew_err ew__sf_plain(const ew_env *env, ew_str json, ew__buf *buf, ew_str *ret) {
+    if (EW__LIKELY(ew__json_is_plain_line(json))) {
+        ew__buf_init(buf, env, SIZE_MAX / 2);
+        *ret = json;
+        return EW_OK;
+    }
     return ew__json_line(env, json, true, buf, ret);
 }
 

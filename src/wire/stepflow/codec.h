@@ -86,12 +86,26 @@ ew_err ew__sf_write_initialize(ew__buf *out, ew_str id, ew_str blob_api);
 /* Whether a name has no slash before it: most servers want one. */
 bool ew__sf_is_bare(ew_str name);
 
+/* The request of a call around its input: head, input, tail. For a listing all of it is the head. */
+typedef struct ew__sf_request {
+    ew_str head, tail;
+    uint8_t *memory; /* for what does not fit into small */
+    size_t room;
+    uint8_t small[1536];
+} ew__sf_request;
 /*
- * The request of a call around its input: head, input, tail. bare: the component's name as the caller gave it; else
- * with a slash before it. everywire: the server is one of ours, and is told the hops. For a listing all of it is the
- * head. EW_OK or EW_ENOMEM.
+ * bare: the component's name as the caller gave it; else with a slash before it. everywire: the server is one of ours:
+ * it is told the hops, and nothing twice. EW_OK or EW_ENOMEM; ew__sf_request_done in any case.
  */
-ew_err ew__sf_write_request(ew__buf *head, ew__buf *tail, ew_call *call, ew_str id, bool bare, bool everywire);
+ew_err ew__sf_write_request(ew__sf_request *request, const ew_env *env, ew_call *call, ew_str id, bool bare,
+                            bool everywire);
+void ew__sf_request_done(ew__sf_request *request, const ew_env *env);
+
+/*
+ * The answer to a call as servers of ours write it, small and without a fault: gives its output. False: it is read the
+ * long way, with the same outcome. id as ew__sf_write_request got it.
+ */
+bool ew__sf_read_output(ew_str text, ew_str id, ew_str *ret_output);
 
 /* {"components":[..]} as a listing: key to descriptor. EW_OK, EW_ENOMEM, EW_EPROTO. */
 ew_err ew__sf_read_components(ew__buf *out, ew_str result);

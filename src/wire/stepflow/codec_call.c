@@ -3,10 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/stepflow/codec.h"
+#include "json/sink.h"
+#include "wire/put.h"
 
 #define NONE ((ew_str){NULL, 0})
-#define HEAD_ROOM 128 /* of a request, beside its id and its component */
-#define TAIL_ROOM 640
+#define ROOM 896                             /* for what a request has beside its id, its component and its context */
+#define NAME_ROOM(name) (6 * (name).len + 3) /* with quotes and a slash, all of it escaped */
 
 /* ---- requests ---- */
 
@@ -67,77 +69,109 @@ static bool is_ours(ew_str quoted_name) {
     return false;
 }
 
-/* A request is written for every call: no format strings where everything is there. */
-#define PUT(buf, text) (void)ew__buf_add(buf, text, sizeof(text) - 1)
-
-static void write_observability(ew__buf *out, const ew_call *call, ew_str context, const run_ids *ids) {
+static uint8_t *put_context(uint8_t *p, ew_str context) {
     ew_json_iter it = {.offset_ = 0};
-    PUT(out, "{\"trace_id\":\"");
-    (void)ew__buf_add(out, call->trace.trace_id, 32);
-    PUT(out, "\",\"span_id\":\"");
-    (void)ew__buf_add(out, call->trace.span_id, 16);
-    PUT(out, "\",\"run_id\":");
-    (void)ew__buf_str(out, ids->run);
-    PUT(out, ",\"flow_id\":");
-    (void)ew__buf_str(out, ids->flow);
-    PUT(out, ",\"step_id\":");
-    (void)ew__buf_str(out, ids->step);
-    while (ew_json_next(context, &it))
-        if (!is_ours(it.key))
-            (void)ew__json_format(out, ",%j:%j", it.key, it.value);
-    PUT(out, "}");
+    while (ew_json_next(context, &it)) {
+        if (is_ours(it.key))
+            continue;
+        p = ew__put_str(EW__PUT(p, ","), it.key);
+        p = ew__put_str(EW__PUT(p, ":"), it.value);
+    }
+    return p;
 }
 
-static void write_name(ew__buf *out, ew_str name, bool slash) {
-    if (slash)
-        (void)ew__buf_cstr(out, "\"/");
-    size_t quote = out->len;
-    if (ew__json_write_str(out, name, true) == EW_OK && slash) { /* without its first quote */
-        memmove(out->ptr + quote, out->ptr + quote + 1, out->len - quote - 1);
-        out->len--;
+static uint8_t *put_observability(uint8_t *p, const ew_call *call, ew_str context, const run_ids *ids) {
+    p = ew__put(EW__PUT(p, "{\"trace_id\":\""), call->trace.trace_id, 32);
+    p = ew__put(EW__PUT(p, "\",\"span_id\":\""), call->trace.span_id, 16);
+    p = ew__put_str(EW__PUT(p, "\",\"run_id\":"), ids->run);
+    p = ew__put_str(EW__PUT(p, ",\"flow_id\":"), ids->flow);
+    p = ew__put_str(EW__PUT(p, ",\"step_id\":"), ids->step);
+    if (context.len)
+        p = put_context(p, context);
+    return EW__PUT(p, "}");
+}
+
+static uint8_t *put_name(uint8_t *p, ew_str name, bool slash) {
+    uint8_t *text = slash ? p + 1 : p;
+    if (EW__LIKELY(ew__json_is_plain(name))) {
+        p = slash ? EW__PUT(p, "\"/") : EW__PUT(p, "\"");
+        return EW__PUT(ew__put_str(p, name), "\"");
     }
+    ew__json_sink sink = {.memory = (char *)text, .capacity = NAME_ROOM(name)};
+    ew__json_put_str(&sink, name, true);
+    if (slash) /* over the first quote, which moves before it */
+        (void)EW__PUT(p, "\"/");
+    return text + sink.len;
 }
 
 /* One shape for every generation: what one of them does not know, it ignores; what it wants, it must have. */
-static void write_execute(ew__buf *head, ew__buf *tail, const ew_call *call, ew_str context, ew_str id, bool bare,
-                          bool everywire) {
+static void write_execute(ew__sf_request *request, uint8_t *start, const ew_call *call, ew_str context, ew_str id,
+                          bool bare, bool everywire) {
     run_ids ids;
     choose_ids(call, context, &ids);
-    (void)ew__buf_reserve(head, HEAD_ROOM + id.len + call->key.len);
-    PUT(head, "{\"jsonrpc\":\"2.0\",\"id\":");
-    (void)ew__buf_str(head, id);
-    PUT(head, ",\"method\":\"components/execute\",\"params\":{\"component\":");
-    write_name(head, call->key, !bare && ew__sf_is_bare(call->key));
-    PUT(head, ",\"input\":");
-    (void)ew__buf_reserve(tail, TAIL_ROOM + context.len);
-    PUT(tail, ",\"attempt\":");
-    (void)ew__buf_u64(tail, call->attempt ? call->attempt : 1);
-    PUT(tail, ",\"step_id\":");
-    (void)ew__buf_str(tail, ids.step);
-    PUT(tail, ",\"run_id\":");
-    (void)ew__buf_str(tail, ids.run);
-    PUT(tail, ",\"flow_id\":");
-    (void)ew__buf_str(tail, ids.flow);
-    PUT(tail, ",\"observability\":");
-    write_observability(tail, call, context, &ids);
+    uint8_t *p = ew__put_str(EW__PUT(start, "{\"jsonrpc\":\"2.0\",\"id\":"), id);
+    p = EW__PUT(p, ",\"method\":\"components/execute\",\"params\":{\"component\":");
+    p = EW__PUT(put_name(p, call->key, !bare && ew__sf_is_bare(call->key)), ",\"input\":");
+    uint8_t *tail = p;
+    request->head = ew__str((char *)start, (size_t)(tail - start));
+    p = ew__put_number(EW__PUT(p, ",\"attempt\":"), call->attempt ? call->attempt : 1);
+    if (!everywire) { /* ours finds them in the observability */
+        p = ew__put_str(EW__PUT(p, ",\"step_id\":"), ids.step);
+        p = ew__put_str(EW__PUT(p, ",\"run_id\":"), ids.run);
+        p = ew__put_str(EW__PUT(p, ",\"flow_id\":"), ids.flow);
+    }
+    p = put_observability(EW__PUT(p, ",\"observability\":"), call, context, &ids);
     if (everywire && call->hops)
-        (void)ew__json_format(tail, ",\"everywireHops\":%u", (unsigned)call->hops);
-    PUT(tail, "}}");
+        p = ew__put_number(EW__PUT(p, ",\"everywireHops\":"), call->hops);
+    p = EW__PUT(p, "}}");
+    request->tail = ew__str((char *)tail, (size_t)(p - tail));
 }
 
 bool ew__sf_is_bare(ew_str name) { return name.len > 0 && name.ptr[0] != '/'; }
 
-ew_err ew__sf_write_request(ew__buf *head, ew__buf *tail, ew_call *call, ew_str id, bool bare, bool everywire) {
-    if (call->kind == EW__CALL_LIST)
-        return ew__json_format(head, "{\"jsonrpc\":\"2.0\",\"id\":%j,\"method\":\"components/list\",\"params\":{}}",
-                               id);
+static void write_list(ew__sf_request *request, uint8_t *start, ew_str id) {
+    uint8_t *p = ew__put_str(EW__PUT(start, "{\"jsonrpc\":\"2.0\",\"id\":"), id);
+    p = EW__PUT(p, ",\"method\":\"components/list\",\"params\":{}}");
+    request->head = ew__str((char *)start, (size_t)(p - start));
+}
+
+/* Ids that the context has are written up to three times. */
+ew_err ew__sf_write_request(ew__sf_request *request, const ew_env *env, ew_call *call, ew_str id, bool bare,
+                            bool everywire) {
     ew__buf line;
-    ew_str context = NONE;
-    ew_err err = ew__json_line(head->env, call->context, true, &line, &context);
-    if (err == EW_OK)
-        write_execute(head, tail, call, context, id, bare, everywire);
+    ew_str context;
+    request->head = request->tail = NONE;
+    request->memory = NULL;
+    ew_err err = ew__json_line(env, call->context, true, &line, &context);
+    request->room = ROOM + id.len + NAME_ROOM(call->key) + 3 * context.len;
+    if (request->room > sizeof request->small)
+        request->memory = ew__alloc(env, request->room);
+    uint8_t *start = request->room > sizeof request->small ? request->memory : request->small;
+    err = err ? err : start ? EW_OK : EW_ENOMEM;
+    if (err == EW_OK && call->kind == EW__CALL_LIST)
+        write_list(request, start, id);
+    else if (err == EW_OK)
+        write_execute(request, start, call, context, id, bare, everywire);
     ew__buf_done(&line);
-    return err ? err : head->err ? head->err : tail->err;
+    return err;
+}
+
+void ew__sf_request_done(ew__sf_request *request, const ew_env *env) {
+    if (request->memory)
+        ew__free(env, request->memory, request->room);
+}
+
+/* ---- answers ---- */
+
+bool ew__sf_read_output(ew_str text, ew_str id, ew_str *ret_output) {
+    const ew_str begin = EW_STR("{\"jsonrpc\":\"2.0\",\"id\":"), middle = EW_STR(",\"result\":{\"output\":");
+    const ew_str end = EW_STR("}}");
+    size_t before = begin.len + id.len + middle.len;
+    return text.len > before + end.len && memcmp(text.ptr, begin.ptr, begin.len) == 0 &&
+           memcmp(text.ptr + begin.len, id.ptr, id.len) == 0 &&
+           memcmp(text.ptr + begin.len + id.len, middle.ptr, middle.len) == 0 &&
+           memcmp(text.ptr + text.len - end.len, end.ptr, end.len) == 0 &&
+           ew__json_value_between(text, before, end.len, ret_output);
 }
 
 /* ---- listings ---- */

@@ -53,26 +53,25 @@ static ew_str unsent_reason(ew_err err) {
 static ew_err send_request(ew__sl_call *entry) {
     ew__sl_peer *peer = ew__sl_peer_of(entry);
     ew_call *call = entry->base.call;
-    ew__buf head, tail, line;
+    const ew_env *env = call->home->env;
+    ew__sf_request request;
+    ew__buf line;
     ew__rpc_out message;
     ew_str input;
-    ew__buf_init(&head, call->home->env, SIZE_MAX / 2);
-    ew__buf_init(&tail, call->home->env, SIZE_MAX / 2);
-    ew_err err = ew__sf_plain(call->home->env, call->input, &line, &input);
-    if (err == EW_OK)
-        err = ew__sf_write_request(&head, &tail, call, entry->base.id, entry->bare, peer->everywire);
-    ew__rpc_out_begin(&message, ew__buf_view(&head));
+    ew_err line_err = ew__sf_plain(env, call->input, &line, &input);
+    ew_err err = ew__sf_write_request(&request, env, call, entry->base.id, entry->bare, peer->everywire);
+    err = err ? err : line_err;
+    ew__rpc_out_begin(&message, request.head);
     if (call->kind == EW__CALL_RUN) {
         ew__rpc_out_add(&message, input);
-        ew__rpc_out_add(&message, ew__buf_view(&tail));
+        ew__rpc_out_add(&message, request.tail);
     }
     if (err == EW_OK && !ew__rpc_fits(&peer->calls, message.len))
         err = EW_ELIMIT;
     if (err == EW_OK)
         ew__sl_send(peer, &message, call);
     ew__buf_done(&line);
-    ew__buf_done(&tail);
-    ew__buf_done(&head);
+    ew__sf_request_done(&request, env);
     return err;
 }
 

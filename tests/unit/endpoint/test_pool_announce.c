@@ -53,6 +53,79 @@ static void calls(void **state) {
     assert_false(lives(pid));
 }
 
+static void cancel_all(asked *a, int n) {
+    for (int i = 0; i < n; i++) {
+        ew__call_cancel(a[i].call, EW__CANCEL_ASKED);
+        expect(&a[i], EW_STATUS_CANCELLED, "");
+    }
+}
+
+/* A few calls too many wait for the places of those that end; many do not, nor few if nothing ends. */
+static void a_few_wait(void **state) {
+    (void)state;
+    asked a[63];
+    begin("plain");
+    (void)ask("pid");
+    for (int i = 0; i < 63; i++) /* all end at once, again and again */
+        start_call(&a[i], "pid", 0);
+    assert_int_equal(pool.n_waiting, 3);
+    assert_int_equal(pool.n_dialling, 0);
+    for (int i = 0; i < 63; i++)
+        expect(&a[i], EW_STATUS_OK, "");
+    assert_int_equal(atomic_load(&pool.traffic.dialled), 1);
+    most = 16;
+    for (int i = 0; i < 17; i++)
+        start_call(&a[i], "mute", 0);
+    assert_int_equal(pool.n_waiting, 1);
+    assert_int_equal(pool.n_dialling, 0);
+    uint64_t since = w.loop.home.now;
+    while (pool.n_links < 2) /* nobody answers */
+        run_ms(&w, 1);
+    assert_true(ew__home_read_clock(&w.loop.home) - since >= EW__MS(8));
+    assert_int_equal(pool.n_waiting, 0);
+    for (int i = 17; i < 36; i++) /* 15 more have a place, four do not: a quarter of what one takes */
+        start_call(&a[i], "mute", 0);
+    assert_int_equal(pool.n_waiting, 4);
+    assert_int_equal(pool.n_dialling, 1);
+    cancel_all(a, 36);
+    finish();
+    begin("plain"); /* closed while one waits */
+    (void)ask("pid");
+    most = 4;
+    for (int i = 0; i < 5; i++)
+        start_call(&a[i], "mute", 0);
+    assert_int_equal(pool.n_dialling, 1); /* of four, one is a quarter */
+    most = 8;
+    (void)ask("pid");
+    for (int i = 5; i < 13; i++)
+        start_call(&a[i], "mute", 0);
+    finish();
+    for (int i = 0; i < 13; i++)
+        assert_int_equal(a[i].n_ends, 1);
+}
+
+/* The one that was full and has answered is filled up again, and the other one left alone. */
+static void one_is_filled(void **state) {
+    (void)state;
+    asked a[3], b[2];
+    begin("plain");
+    most = 1;
+    start_call(&a[0], "mute", 0);
+    start_call(&a[1], "mute", 0);
+    while (pool.n_links < 2)
+        run_ms(&w, 1);
+    most = 2;
+    start_call(&b[0], "pid", 0);
+    ew__link *full = line_capacity(pool.links->peer) == 0 ? pool.links : pool.links->next;
+    start_call(&b[1], "pid", 0);
+    expect(&b[0], EW_STATUS_OK, "");
+    expect(&b[1], EW_STATUS_OK, "");
+    start_call(&a[2], "mute", 0);
+    assert_int_equal(line_capacity(full->peer), 0);
+    cancel_all(a, 3);
+    finish();
+}
+
 static void noise(void **state) {
     (void)state;
     begin("noisy");
@@ -277,10 +350,10 @@ int main(int argc, char **argv) {
     if (n < 0)
         return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls),           cmocka_unit_test(noise),      cmocka_unit_test(does_not_start),
-        cmocka_unit_test(does_not_listen), cmocka_unit_test(pauses),     cmocka_unit_test(waits),
-        cmocka_unit_test(it_dies),         cmocka_unit_test(it_is_deaf), cmocka_unit_test(nobody_is_left),
-        cmocka_unit_test(no_memory),
+        cmocka_unit_test(calls),      cmocka_unit_test(a_few_wait),     cmocka_unit_test(one_is_filled),
+        cmocka_unit_test(noise),      cmocka_unit_test(does_not_start), cmocka_unit_test(does_not_listen),
+        cmocka_unit_test(pauses),     cmocka_unit_test(waits),          cmocka_unit_test(it_dies),
+        cmocka_unit_test(it_is_deaf), cmocka_unit_test(nobody_is_left), cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,10 +166,33 @@ static void test_frame_http_text__knows_safe_values(void **state) {
     assert_true(ew__http_value_ok(ew__str(NULL, 0)));
 }
 
+/* The absolute form is always read byte by byte: what it says of a path, the short form says too. */
+static void test_frame_http_text__reads_paths_alike(void **state) {
+    (void)state;
+    for (int at = 0; at < 4; at++) {
+        for (int c = 0; c < 256; c++) {
+            char whole[] = "http://h/a/b", out[2][sizeof whole];
+            ew_str path[2] = {{NULL, 0}, {NULL, 0}}, query[2];
+            whole[8 + at] = (char)c;
+            ew_err plain = ew__http_target(ew_str_from(whole + 8), out[0], &path[0], &query[0]);
+            ew_err absolute = ew__http_target(ew_str_from(whole), out[1], &path[1], &query[1]);
+            if (at == 0 && c != '/') { /* belongs to the host then */
+                assert_int_equal(plain, EW_ESYNTAX);
+                continue;
+            }
+            assert_int_equal(plain, absolute);
+            if (plain == EW_OK) {
+                assert_true(ew__str_is(path[0], path[1]) && ew__str_is(query[0], query[1]));
+            }
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frame_http_text__splits_targets),
         cmocka_unit_test(test_frame_http_text__refuses_targets),
+        cmocka_unit_test(test_frame_http_text__reads_paths_alike),
         cmocka_unit_test(test_frame_http_text__finds_parameters),
         cmocka_unit_test(test_frame_http_text__finds_fields),
         cmocka_unit_test(test_frame_http_text__names_statuses),

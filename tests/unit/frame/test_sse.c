@@ -18,6 +18,8 @@
 #include "support/corpus.h"
 #include "support/fail_env.h"
 
+static bool spares_dry; /* a stream that is dry is not asked for more */
+
 /* What came out: "D<payload>|" and "F<payload>|" for each block, "!<err>" when the stream is bad. For free(). */
 static char *trace(const ew_env *env, const char *bytes, size_t n, size_t step, size_t cut, size_t max_block) {
     char *text = NULL;
@@ -38,7 +40,8 @@ static char *trace(const ew_env *env, const char *bytes, size_t n, size_t step, 
         } else {
             ew__sse_feed(&sse, copy, piece);
         }
-        while ((kind = ew__sse_next(&sse)) == EW__SSE_DATA || kind == EW__SSE_FAULT) {
+        while (!(spares_dry && ew__sse_is_dry(&sse)) &&
+               ((kind = ew__sse_next(&sse)) == EW__SSE_DATA || kind == EW__SSE_FAULT)) {
             ew_str payload = ew__sse_payload(&sse);
             (void)fprintf(out, "%c%.*s|", kind == EW__SSE_DATA ? 'D' : 'F', (int)payload.len,
                           payload.len > 0 ? payload.ptr : "");
@@ -56,8 +59,10 @@ static char *trace(const ew_env *env, const char *bytes, size_t n, size_t step, 
 }
 
 static void expect_bytes(const char *bytes, size_t n, size_t max_block, const char *expected) {
-    for (size_t cut = 0; cut < n + 3; cut++) {
-        /* Whole, in pieces of 1 to 3, cut in two everywhere. */
+    for (size_t i = 0; i < 2 * (n + 3); i++) {
+        /* Whole, in pieces of 1 to 3, cut in two everywhere; each of them with and without asking in vain. */
+        size_t cut = i / 2;
+        spares_dry = i % 2 != 0;
         char *text = trace(ew_env_default(), bytes, n, cut >= n ? cut - n + 1 : 0, cut < n ? cut : 0, max_block);
         if (strcmp(text, expected) != 0) {
             print_error("%.*s at %zu:\n%s\ninstead of\n%s\n", (int)n, bytes, cut, text, expected);

@@ -183,6 +183,30 @@ static void test_frame_ws__refuses_frames(void **state) {
     expect_in(BYTES("\x01\x81" KEY0 "a\x80\x81" KEY0 "b\x00"), "Tab|!1002");
 }
 
+/* Frames that lie whole in what was read are told in one look: it must see what the guard sees, byte by byte. */
+static void test_frame_ws__whole_or_not(void **state) {
+    (void)state;
+    static const uint8_t firsts[] = {0x81, 0x82, 0x01, 0x89, 0xc1};
+    static const uint16_t lengths[] = {0, 125, 126, 301};
+    char bytes[320];
+    for (size_t i = 0; i < sizeof(firsts) * 256 * 4 * 2; i++) {
+        uint16_t length = lengths[i / 2 % 4];
+        memset(bytes, 'a', sizeof(bytes));
+        bytes[0] = (char)firsts[i / 2 / 4 / 256];
+        bytes[1] = (char)(i / 2 / 4 % 256);
+        bytes[2] = (char)(length >> 8);
+        bytes[3] = (char)length;
+        char *whole = run(i % 2, 300, bytes, sizeof(bytes), 0, 0),
+             *pieces = run(i % 2, 300, bytes, sizeof(bytes), 3, 0);
+        if (strcmp(whole, pieces) != 0) {
+            fail_msg("%x %x %u: \"%s\", else \"%s\"", firsts[i / 2 / 4 / 256], (uint8_t)bytes[1], length, whole,
+                     pieces);
+        }
+        free(whole);
+        free(pieces);
+    }
+}
+
 static void test_frame_ws__text_fails_fast(void **state) {
     (void)state;
     expect_in(BYTES("\x81\x83" KEY0 "\xe2\x82\xac"), "T\xe2\x82\xac|");
@@ -408,17 +432,12 @@ static void test_frame_ws__keeps_its_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frame_ws__reads_messages),
-        cmocka_unit_test(test_frame_ws__lengths),
-        cmocka_unit_test(test_frame_ws__refuses_frames),
-        cmocka_unit_test(test_frame_ws__text_fails_fast),
-        cmocka_unit_test(test_frame_ws__close_frames),
-        cmocka_unit_test(test_frame_ws__size_limit),
-        cmocka_unit_test(test_frame_ws__fragment_limit),
-        cmocka_unit_test(test_frame_ws__control_limit),
-        cmocka_unit_test(test_frame_ws__memory_goes_back),
-        cmocka_unit_test(test_frame_ws__no_memory),
-        cmocka_unit_test(test_frame_ws__connections_share_a_scratch),
+        cmocka_unit_test(test_frame_ws__reads_messages),  cmocka_unit_test(test_frame_ws__lengths),
+        cmocka_unit_test(test_frame_ws__refuses_frames),  cmocka_unit_test(test_frame_ws__whole_or_not),
+        cmocka_unit_test(test_frame_ws__text_fails_fast), cmocka_unit_test(test_frame_ws__close_frames),
+        cmocka_unit_test(test_frame_ws__size_limit),      cmocka_unit_test(test_frame_ws__fragment_limit),
+        cmocka_unit_test(test_frame_ws__control_limit),   cmocka_unit_test(test_frame_ws__memory_goes_back),
+        cmocka_unit_test(test_frame_ws__no_memory),       cmocka_unit_test(test_frame_ws__connections_share_a_scratch),
         cmocka_unit_test(test_frame_ws__keeps_its_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

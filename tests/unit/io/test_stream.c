@@ -1,5 +1,6 @@
 /*
- * tests/unit/io/test_stream.c: TCP streams: the size of an idle one, keep-alive, a connection and its end.
+ * tests/unit/io/test_stream.c: TCP streams: the size of an idle one, keep-alive, a connection and its end, bytes that
+ * may wait for others.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/io/world.h"
@@ -90,6 +91,64 @@ static void nobody_there(void **state) {
     world_done(&w);
 }
 
+static void add_unhurried(end *e, const char *text) {
+    ew__out_add(&e->out, text, strlen(text));
+    ew__stream_send_soon(&e->stream);
+}
+
+/* They leave with what is sent next, or by themselves a moment later; and may be overtaken by the stream's end. */
+static void bytes_that_may_wait(void **state) {
+    world w;
+    door d = {.n_closed = 0};
+    end server[3], client[3];
+    ew__address address;
+    (void)state;
+    world_init(&w);
+    assert_int_equal(ew__address_parse("127.0.0.1:0", &address), EW_OK);
+    assert_int_equal(ew__listen(&d.listener, &w.loop, &address, on_connection), EW_OK);
+    const ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = address.port};
+    for (int i = 0; i < 3; i++) {
+        end_init(&server[i], &w);
+        end_init(&client[i], &w);
+        d.next = &server[i];
+        assert_int_equal(end_dial(&client[i], &where), EW_OK);
+        end_send(&client[i], "-", 1);
+        run_until_bytes(&w, &server[i].n_in, 1);
+    }
+    for (int i = 0; i < 3; i++)
+        add_unhurried(&client[i], "a");
+    assert_ptr_equal(w.loop.soon, &client[0].stream);
+    assert_ptr_equal(w.loop.soon_last, &client[2].stream);
+    end_send(&client[1], "b", 1);
+    assert_true(client[1].stream.dirty && !client[1].stream.soon);
+    add_unhurried(&client[1], "c"); /* it goes along */
+    assert_false(client[1].stream.soon);
+    end_close(&client[2]); /* the last of the list */
+    assert_ptr_equal(w.loop.soon_last, w.loop.soon);
+    run_until_bytes(&w, &server[1].n_in, 4);
+    assert_string_equal(server[1].in, "-abc");
+    run_until_bytes(&w, &server[0].n_in, 2);
+    assert_string_equal(server[0].in, "-a");
+    assert_null(w.loop.soon);
+    assert_null(w.loop.soon_last);
+    char many[9000];
+    memset(many, 'x', sizeof many);
+    ew__out_add(&client[0].out, many, sizeof many);
+    ew__stream_send_soon(&client[0].stream);
+    assert_null(w.loop.soon);
+    add_unhurried(&client[1], "d");
+    ew__stream_finish(&client[1].stream); /* what waits leaves before the end */
+    run_until_bytes(&w, &server[0].n_in, 2 + sizeof many);
+    run_until_bytes(&w, &server[1].n_in, 5);
+    end_close(&client[0]);
+    end_close(&client[1]);
+    for (int i = 0; i < 3; i++)
+        end_close(&server[i]);
+    ew__listener_close(&d.listener, on_door_closed);
+    run_until(&w, &d.n_closed, 1);
+    world_done(&w);
+}
+
 /* What only children and standard input need is not paid for by every connection. */
 static void size_of_an_idle_stream(void **state) {
     (void)state;
@@ -110,9 +169,8 @@ static void cannot_listen_on_stdio(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(echo_and_options),
-        cmocka_unit_test(nobody_there),
-        cmocka_unit_test(size_of_an_idle_stream),
+        cmocka_unit_test(echo_and_options),       cmocka_unit_test(nobody_there),
+        cmocka_unit_test(bytes_that_may_wait),    cmocka_unit_test(size_of_an_idle_stream),
         cmocka_unit_test(cannot_listen_on_stdio),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,16 +104,17 @@ static void test_wire_hops__http(void **state) {
 /* ---- stepflow ---- */
 
 static void check_execute(world *w, uint8_t hops, bool everywire, const char *end) {
-    ew__buf head = fresh(), tail = fresh();
     char *want = quoted(end);
     ew_call *call = new_call(w, hops);
-    assert_int_equal(ew__sf_write_request(&head, &tail, call, EW_STR("1"), false, everywire), EW_OK);
+    const ew_env *env = call->home->env;
+    ew__sf_request request;
+    assert_int_equal(ew__sf_write_request(&request, env, call, EW_STR("1"), false, everywire), EW_OK);
+    ew_str head = request.head, tail = request.tail;
     size_t n = strlen(want);
     assert_true(tail.len > n);
     if (memcmp(tail.ptr + tail.len - n, want, n) != 0 || memmem(head.ptr, head.len, "Hops", 4))
         fail_msg("%.*s", (int)tail.len, tail.ptr);
-    ew__buf_done(&head);
-    ew__buf_done(&tail);
+    ew__sf_request_done(&request, env);
     free(want);
     ew__call_release(call);
 }

@@ -241,6 +241,14 @@ static void test_wire_http__request(void **state) {
     assert_non_null(strstr(text, "POST /base/flow/x/y HTTP/1.1\r\n"));
     assert_non_null(strstr(text, "\r\nx-everywire-timeout-ms: 1501\r\n"));
     assert_non_null(strstr(text, "\r\nAccept: text/event-stream\r\n"));
+    static char name[3000]; /* with its escapes longer than what is put together in one go */
+    memset(name, '%', sizeof name);
+    call.key = ew__str(name, sizeof name);
+    ew__http_write_request(&out, &site, &call, 0);
+    text = text_of(&out);
+    const char *end = strstr(text, " HTTP/1.1\r\n");
+    assert_true(end && end - text == (ptrdiff_t)(strlen("POST /base/") + 3 * sizeof name));
+    assert_non_null(strstr(end, "\r\n\r\n{\"data\":[1]}"));
     call.kind = EW__CALL_LIST;
     ew__http_write_request(&out, &site, &call, UINT64_MAX);
     text = text_of(&out);
@@ -323,6 +331,36 @@ static void test_wire_http__answer_meaning(void **state) {
     }
 }
 
+/* A space before it keeps an answer from being told by its first bytes: it must mean the same. */
+static void check_answer(const char *spaced, size_t n) {
+    ew__arena memory;
+    ew__http_said quick, slow;
+    ew__arena_init(&memory, ew_env_default(), NULL, 0);
+    ew__http_read_answer(&memory, 200, ew__str(spaced + 1, n - 1), &quick);
+    ew__http_read_answer(&memory, 200, ew__str(spaced, n), &slow);
+    if (quick.meaning != slow.meaning || (quick.meaning == EW__HTTP_RESULT && !ew_str_eq(quick.payload, slow.payload)))
+        fail_msg("%.*s", (int)n, spaced);
+    ew__arena_done(&memory);
+}
+
+static void test_wire_http__answers_alike(void **state) {
+    (void)state;
+    static const char *const answers[] = {" {\"result\":1}", " {\"result\":{\"a\":[1,\"}\"]}}", " {\"result\":\"x\"}"};
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        char text[64];
+        size_t n = strlen(answers[i]);
+        memcpy(text, answers[i], n);
+        for (size_t at = 1; at < n; at++) {
+            for (int c = 0; c < 256; c++) {
+                text[at] = (char)c;
+                check_answer(text, n);
+            }
+            text[at] = answers[i][at];
+            check_answer(text, at);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_http__date),           cmocka_unit_test(test_wire_http__head),
@@ -330,7 +368,7 @@ int main(void) {
         cmocka_unit_test(test_wire_http__envelope),       cmocka_unit_test(test_wire_http__host),
         cmocka_unit_test(test_wire_http__origin),         cmocka_unit_test(test_wire_http__types),
         cmocka_unit_test(test_wire_http__request),        cmocka_unit_test(test_wire_http__block_meaning),
-        cmocka_unit_test(test_wire_http__answer_meaning),
+        cmocka_unit_test(test_wire_http__answer_meaning), cmocka_unit_test(test_wire_http__answers_alike),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

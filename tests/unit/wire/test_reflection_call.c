@@ -76,6 +76,30 @@ static void test_wire_reflection_call__everything(void **state) {
     world_done(&w);
 }
 
+/* What one of us writes another reads in the quick way. */
+static void test_wire_reflection_call__written_for_ours(void **state) {
+    (void)state;
+    world w;
+    world_manager_with(&w, "everywire/1", &(rig_options){.seed = 1});
+    for (unsigned i = 0; i < 4; i++) {
+        ew_str id, params;
+        ew__rf_run run;
+        size_t n = 0;
+        rig_call *rc = rig_open(
+            w.pair,
+            &(rig_request){.key = i == 3 ? "/f/\"x\"" : "/f/x", .input = EW_STR("[1.0]"), .hops = (uint8_t)(i * 100)});
+        char *got = heard(&w, &n);
+        assert_int_equal(ew__rf_is_run(ew__str(got, n - 1), &id, &params, &run), i < 3); /* without the newline */
+        if (i < 3) {
+            assert_true(ew_str_eq(run.key, EW_STR("/f/x")) && ew_str_eq(run.input, EW_STR("[1.0]")));
+            assert_true(run.hops == i * 100 && run.traceparent.len == EW__TRACEPARENT_LEN);
+        }
+        free(got);
+        check_runs(rc);
+    }
+    world_done(&w);
+}
+
 static void test_wire_reflection_call__refuses(void **state) {
     (void)state;
     const ew__wire *wire = &ew__wire_reflection;
@@ -400,6 +424,7 @@ int main(void) {
         cmocka_unit_test(test_wire_reflection_call__interleaved),
         cmocka_unit_test(test_wire_reflection_call__capacity),
         cmocka_unit_test(test_wire_reflection_call__everything),
+        cmocka_unit_test(test_wire_reflection_call__written_for_ours),
         cmocka_unit_test(test_wire_reflection_call__refuses),
         cmocka_unit_test(test_wire_reflection_call__fault),
         cmocka_unit_test(test_wire_reflection_call__long_message),

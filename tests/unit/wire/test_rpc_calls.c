@@ -148,7 +148,8 @@ static void test_wire_rpc_calls__index_no_memory(void **state) {
     for (uint64_t n = 1; failed; n++) {
         peer p;
         start(&p);
-        party *a = add_with(&p, 'a', false, id, 0);
+        party *a = add_with(&p, 'a', false, id, 0), *b = add_with(&p, 'b', false, "'007'", 0);
+        assert_int_equal(ew__rpc_call_index(&b->base), EW_OK); /* has the place */
         ew__arena *arena = &a->base.call->arena;
         while (arena->end - arena->at >= 512) /* the key is to need memory of its own */
             assert_non_null(ew__arena_alloc(arena, 64));
@@ -169,7 +170,7 @@ static void test_wire_rpc_calls__index_no_memory(void **state) {
     assert_int_equal(n_failures, 3); /* the key, and the two parts of the table */
 }
 
-/* ---- calls that left: most are found by the end of their id ---- */
+/* ---- most are found by the end of their id ---- */
 
 /* Two that are for one place are both found, and in nobody's way. */
 static void test_wire_rpc_calls__one_place(void **state) {
@@ -205,6 +206,27 @@ static void test_wire_rpc_calls__one_place(void **state) {
     assert_int_equal(ew__rpc_call_index(&c->base), EW_OK);
     assert_ptr_equal(find(&p.all.sent, "'x-130'"), &c->base);
     assert_null(find(&p.all.sent, "'x-001'"));
+    finish(&p);
+}
+
+/* Ids that came, strings or numbers, have places too as long as they differ; a peer that chooses others gains nothing. */
+static void test_wire_rpc_calls__places_of_served(void **state) {
+    (void)state;
+    static const char *const ids[] = {"1001", "1002", "'1003'", "'r-1004'", "4", "'5'", "2001", "'1001'"};
+    enum { N = sizeof ids / sizeof *ids };
+    peer p;
+    party *one[N];
+    start(&p);
+    for (size_t i = 0; i < N; i++) {
+        one[i] = add_with(&p, (char)('a' + i), false, ids[i], 0);
+        assert_int_equal(ew__rpc_call_index(&one[i]->base), EW_OK);
+        assert_int_equal(one[i]->base.place > 0, i < 6);
+    }
+    end(one[0]); /* its place is free, the ids that were for it are not */
+    for (size_t i = 0; i < N; i++)
+        assert_ptr_equal(find(&p.all.served, ids[i]), i == 0 ? NULL : &one[i]->base);
+    party *again = add_with(&p, 'a', false, "2001", 0);
+    assert_int_equal(ew__rpc_call_index(&again->base), EW_EEXISTS);
     finish(&p);
 }
 
@@ -249,8 +271,8 @@ static void test_wire_rpc_calls__of_result(void **state) {
     assert_ptr_equal(ew__rpc_call_of_result(&p.all, RESULT("\"x-1\""), &message), &a->base);
     assert_true(message.kind == EW__RPC_RESULT && message.stream == 0 && !message.error.len);
     assert_true(ew_str_eq(message.id, a->base.id) && ew_str_eq(message.result, EW_STR("[1]")));
-    assert_ptr_equal(ew__rpc_call_of_result(&p.all, RESULT("\"t\\tt\""), &message), &b->base);
-    assert_null(ew__rpc_call_of_result(&p.all, RESULT("\"t\tt\""), &message)); /* no JSON, but its key */
+    assert_null(ew__rpc_call_of_result(&p.all, RESULT("\"t\\tt\""), &message)); /* read in the ordinary way */
+    assert_null(ew__rpc_call_of_result(&p.all, RESULT("\"t\tt\""), &message));  /* no JSON, but its key */
     assert_null(ew__rpc_call_of_result(&p.all, RESULT("\"\\u0078-1\""), &message));
     assert_null(ew__rpc_call_of_result(&p.all, RESULT("\"x-2\""), &message));
     assert_null(ew__rpc_call_of_result(&p.all, RESULT("\"z-1\""), &message)); /* it came */
@@ -456,6 +478,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_rpc_calls__one_place),
         cmocka_unit_test(test_wire_rpc_calls__places),
+        cmocka_unit_test(test_wire_rpc_calls__places_of_served),
         cmocka_unit_test(test_wire_rpc_calls__of_result),
         cmocka_unit_test(test_wire_rpc_calls__lists),
         cmocka_unit_test(test_wire_rpc_calls__find),

@@ -91,6 +91,34 @@ static void test_wire_rrq_call__request(void **state) {
     rig_finish(&w.r);
 }
 
+/* Ids of our own count up; those of another connection have nothing in common with them. */
+static void test_wire_rrq_call__ids(void **state) {
+    (void)state;
+    world w;
+    char last[64] = "";
+    begin(&w);
+    for (unsigned i = 1; i <= 1001; i++) {
+        char end[16];
+        rig_call *rc = call(&w, "f", "{}", NULL, 0);
+        asked a = hear_request(&w);
+        (void)snprintf(end, sizeof end, "-%012u", i);
+        assert_string_equal(a.request + EW__UUID_LEN - 13, end);
+        assert_string_equal(a.job + EW__UUID_LEN - 13, end);
+        assert_string_not_equal(a.request, a.job);
+        assert_true(i == 1 || strncmp(a.request, last, EW__UUID_LEN - 12) == 0);
+        answer(&w, &a, "'status':'success','result':1");
+        assert_string_equal(rc->result, "1");
+        memcpy(last, a.request, sizeof last);
+        free(a.text);
+    }
+    w.pair = rig_connect_raw(&w.r, RIG_SERVER);
+    (void)call(&w, "f", "{}", NULL, 0);
+    asked a = hear_request(&w);
+    assert_true(strncmp(a.request, last, 8) != 0);
+    free(a.text);
+    rig_finish(&w.r);
+}
+
 /* What the caller's context says takes the place of what we would; the rest goes along. */
 static void test_wire_rrq_call__context(void **state) {
     (void)state;
@@ -382,12 +410,13 @@ static void test_wire_rrq_call__unstuck(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wire_rrq_call__request),      cmocka_unit_test(test_wire_rrq_call__context),
-        cmocka_unit_test(test_wire_rrq_call__refused),      cmocka_unit_test(test_wire_rrq_call__faults),
-        cmocka_unit_test(test_wire_rrq_call__bad_outcomes), cmocka_unit_test(test_wire_rrq_call__no_request_id),
-        cmocka_unit_test(test_wire_rrq_call__unreadable),   cmocka_unit_test(test_wire_rrq_call__list),
-        cmocka_unit_test(test_wire_rrq_call__deadline),     cmocka_unit_test(test_wire_rrq_call__stuck),
-        cmocka_unit_test(test_wire_rrq_call__sick),         cmocka_unit_test(test_wire_rrq_call__unstuck),
+        cmocka_unit_test(test_wire_rrq_call__request),       cmocka_unit_test(test_wire_rrq_call__ids),
+        cmocka_unit_test(test_wire_rrq_call__context),       cmocka_unit_test(test_wire_rrq_call__refused),
+        cmocka_unit_test(test_wire_rrq_call__faults),        cmocka_unit_test(test_wire_rrq_call__bad_outcomes),
+        cmocka_unit_test(test_wire_rrq_call__no_request_id), cmocka_unit_test(test_wire_rrq_call__unreadable),
+        cmocka_unit_test(test_wire_rrq_call__list),          cmocka_unit_test(test_wire_rrq_call__deadline),
+        cmocka_unit_test(test_wire_rrq_call__stuck),         cmocka_unit_test(test_wire_rrq_call__sick),
+        cmocka_unit_test(test_wire_rrq_call__unstuck),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

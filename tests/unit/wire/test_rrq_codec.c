@@ -488,6 +488,12 @@ static void test_wire_rrq_codec__written(void **state) {
     const ew__rrq_ids none = {{NULL, 0}, {NULL, 0}};
     ew__rrq_put_success(&out, &some_ids, EW_STR("[ 1]"));
     check_out(&out, "{'type':'response','payload':{'job_id':'j','request_id':'r','status':'success','result':[ 1]}}");
+    char pieces[200], run[200]; /* the same at once */
+    size_t n = ew__rrq_success_len(&some_ids, EW_STR("[ 1]"));
+    assert_true(n == out.len && n <= sizeof run);
+    (void)ew__rpc_out_copy(&out, (uint8_t *)pieces);
+    assert_ptr_equal(ew__rrq_write_success(run, &some_ids, EW_STR("[ 1]")), run + n);
+    assert_memory_equal(pieces, run, n);
     ew__rrq_put_fault(&out, &some_ids, EW_STR("\"error\",\"error\":{}"));
     check_out(&out, "{'type':'response','payload':{'job_id':'j','request_id':'r','status':'error','error':{}}}");
     ew__rrq_put_fault(&out, &none, EW_STR("\"error\",\"error\":{}"));

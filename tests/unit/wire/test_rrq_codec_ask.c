@@ -26,8 +26,13 @@ static char *quoted(const char *text) {
 }
 
 static ew__rrq_ask plain_ask(void) {
-    return (ew__rrq_ask){
-        .ids = {{"\"r\"", 3}, {"\"j\"", 3}}, .function = EW_STR("f"), .now_ms = NOW, .context = {NULL, 0}};
+    return (ew__rrq_ask){.ids = {{"\"r\"", 3}, {"\"j\"", 3}}, .function = EW_STR("f"), .now_ms = NOW, .context = NULL};
+}
+
+static const ew__rrq_context *context_of(ew_str text) {
+    static ew__rrq_context context;
+    ew__rrq_read_context(text, &context);
+    return &context;
 }
 
 /* The whole text, with these params; for free(). */
@@ -71,7 +76,7 @@ static void test_wire_rrq_codec_ask__everything(void **state) {
     ask.function = EW_STR("a \"b\"");
     ask.has_deadline = true;
     ask.deadline_ms = NOW + 1234;
-    ask.context = ew_str_from(context);
+    ask.context = context_of(ew_str_from(context));
     ask.traceparent = EW_STR("00-p");
     ask.tracestate = EW_STR("a=1");
     check_ask(&ask, "{'type':'request','payload':{'protocol_version':'2','request_id':'r','job_id':'j',"
@@ -102,7 +107,7 @@ static void test_wire_rrq_codec_ask__there_and_back(void **state) {
         ask.deadline_ms = NOW + how;
         ask.labels = how & 2 ? EW_STR("{\"k\":\"v\"}") : ew__str(NULL, 0);
         ask.traceparent = how & 4 ? EW_STR("00-p") : ew__str(NULL, 0);
-        ask.context = how & 8 ? EW_STR("{\"queue_name\":\"\",\"attempt\":4294967295}") : ew__str(NULL, 0);
+        ask.context = how & 8 ? context_of(EW_STR("{\"queue_name\":\"\",\"attempt\":4294967295}")) : NULL;
         char *text = write_ask(&ask, "{\"a\": [1]}");
         assert_null(ew__rrq_read(ew_str_from(text), &m));
         assert_int_equal(m.kind, EW__RRQ_REQUEST);
@@ -114,6 +119,36 @@ static void test_wire_rrq_codec_ask__there_and_back(void **state) {
         assert_true(ew_str_eq(r.labels, ask.labels));
         assert_true(r.attempt == (how & 8 ? 4294967295 : 1));
         free(text);
+    }
+}
+
+/* The longest of everything stays within what is said to be the most, in memory of exactly that size. */
+static void test_wire_rrq_codec_ask__most(void **state) {
+    (void)state;
+    char control[40], broken[40];
+    memset(control, 1, sizeof control);
+    memset(broken, 0xff, sizeof broken);
+    for (unsigned how = 0; how < 8; how++) {
+        char *context = quoted(how & 4 ? "{'a':1,'b':[2],'correlation_context':{'k':'v'},'worker_id':'wwwwwwwwwwwwwww'}"
+                                       : "{'a':1}");
+        ew__rrq_ask ask = {.ids = {{"\"r\"", 3}, {"\"j\"", 3}},
+                           .function = how & 1 ? ew__str(control, sizeof control) : ew__str(broken, sizeof broken),
+                           .now_ms = NOW,
+                           .deadline_ms = UINT64_MAX,
+                           .has_deadline = true,
+                           .attempt = UINT32_MAX,
+                           .hops = UINT8_MAX,
+                           .context = how & 2 ? context_of(ew_str_from(context)) : NULL,
+                           .labels = how & 4 ? ew__str(NULL, 0) : EW_STR("{\"k\":\"v\"}"),
+                           .traceparent = EW_STR("00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"),
+                           .tracestate = ew__str(control, sizeof control)};
+        size_t most = ew__rrq_ask_most(&ask);
+        char *text = malloc(most);
+        assert_non_null(text);
+        char *end = ew__rrq_put_tail(ew__rrq_put_head(text, &ask), &ask);
+        assert_true((size_t)(end - text) <= most);
+        free(text);
+        free(context);
     }
 }
 
@@ -183,7 +218,7 @@ static void test_wire_rrq_codec_ask__good_contexts_are_readable(void **state) {
             ew__rrq_message m;
             ew__rrq_request r;
             ew__rrq_ask ask = plain_ask();
-            ask.context = ew_str_from(context);
+            ask.context = context_of(ew_str_from(context));
             char *text = write_ask(&ask, "{}");
             assert_null(ew__rrq_read(ew_str_from(text), &m));
             const char *problem = ew__rrq_read_request(&m, &r);
@@ -245,6 +280,7 @@ int main(void) {
         cmocka_unit_test(test_wire_rrq_codec_ask__plain),
         cmocka_unit_test(test_wire_rrq_codec_ask__everything),
         cmocka_unit_test(test_wire_rrq_codec_ask__there_and_back),
+        cmocka_unit_test(test_wire_rrq_codec_ask__most),
         cmocka_unit_test(test_wire_rrq_codec_ask__contexts),
         cmocka_unit_test(test_wire_rrq_codec_ask__good_contexts_are_readable),
         cmocka_unit_test(test_wire_rrq_codec_ask__handlers),

@@ -26,6 +26,9 @@ static const char *const good[] = {
     "\"q\"}}" CONTEXT_HEAD ",\"trace_context\":{},\"correlation_context\":{}}}}",
     HEAD "{}" CONTEXT_HEAD ",\"trace_context\":{\"everywire-hops\":\"3\",\"everywire-hops\":\"0012\"},"
          "\"correlation_context\":{\"everywire-hops\":\"4\"}}}}",
+    HEAD "{}" CONTEXT_HEAD ",\"deadline\":\"2026-03-01T10:05:00.223Z\",\"trace_context\":{\"traceparent\":\"00-p\"},"
+         "\"correlation_context\":{\"tenant\":\"acme\",\"\":\"\"},\"worker_id\":\"\"}}}",
+    HEAD "{}" CONTEXT_HEAD ",\"worker_id\":\"everywire\"}}}",
 };
 #define N_GOOD (sizeof good / sizeof *good)
 
@@ -39,6 +42,8 @@ static const char *const successes[] = {
     OUTCOME_HEAD " [ ]\n}}",
 };
 #define N_SUCCESSES (sizeof successes / sizeof *successes)
+
+static size_t n_reused; /* contexts of which something could be copied */
 
 static bool same_slice(ew_str a, ew_str b) { return a.len == b.len && (a.len == 0 || a.ptr == b.ptr); }
 
@@ -54,6 +59,32 @@ static void compare_context(ew_str context) {
         bool absent = other.len == 0 || other.ptr[0] == 'n';
         assert_true(absent ? value[i].len == 0 : same_slice(value[i], other));
     }
+}
+
+/* What is copied from a context into a request of ours is what would be written anew from its members. */
+static void compare_reuse(const ew__rrq_request *came) {
+    ew__rrq_context copied, anew;
+    char texts[2][4000];
+    size_t lens[2];
+    if (came->spans.rest == 0)
+        return;
+    ew__rrq_reuse_context(came->context, &came->spans, &copied);
+    ew__rrq_read_context(came->context, &anew);
+    assert_true(same_slice(copied.value[EW__RRQ_JOB], anew.value[EW__RRQ_JOB]));
+    for (int i = 0; i < 2; i++) {
+        ew__rrq_ask ask = {.ids = {EW_STR("\"r\""), anew.value[EW__RRQ_JOB]},
+                           .function = EW_STR("f"),
+                           .attempt = came->attempt,
+                           .hops = 1,
+                           .labels = came->labels,
+                           .traceparent = EW_STR("00-p"),
+                           .context = i == 0 ? &copied : &anew};
+        assert_true(ew__rrq_ask_most(&ask) <= sizeof texts[i]);
+        lens[i] = (size_t)(ew__rrq_put_tail(texts[i], &ask) - texts[i]);
+    }
+    if (lens[0] != lens[1] || memcmp(texts[0], texts[1], lens[0]) != 0)
+        fail_msg("copied: %.*s\nanew:   %.*s", (int)lens[0], texts[0], (int)lens[1], texts[1]);
+    n_reused++;
 }
 
 /* Whether the quick way took it. */
@@ -76,6 +107,7 @@ static bool compare(ew_str text) {
     if (!same)
         fail_msg("the two differ (%s) on %.*s", problem ? problem : "values", (int)text.len, text.ptr);
     compare_context(quick.context);
+    compare_reuse(&quick);
     return true;
 }
 
@@ -105,6 +137,7 @@ static void test_wire_rrq__known_good(void **state) {
     for (size_t i = 0; i < N_GOOD; i++)
         if (!compare(ew_str_from(good[i])))
             fail_msg("not taken: %s", good[i]);
+    assert_int_equal(n_reused, 3);
 }
 
 static void test_wire_rrq__known_others(void **state) {

@@ -69,6 +69,27 @@ static void test_wire_rrq__same_id_twice(void **state) {
     rig_finish(&r);
 }
 
+/* Requests are indexed when one is asked for: without memory for that they are found all the same. */
+static void test_wire_rrq__cancel_without_memory(void **state) {
+    (void)state;
+    bool failed = true;
+    for (uint64_t n = 1; failed; n++) {
+        rig r;
+        rrq_init(&r, NONE, RIG_WHOLE);
+        rig_pair *one = rig_connect_raw(&r, RIG_CLIENT), *two = rig_connect_raw(&r, RIG_CLIENT);
+        say(one, REQUEST("r1", "j1", "never", "{}"));
+        say(one, REQUEST("r\\u0032", "j2", "never", "{}"));
+        say(one, REQUEST("r3", "j\\u0032", "never", "{}"));
+        ew__test_env_fail_at(&r.env, n, n % 2 == 0);
+        say(two, n % 3 == 0 ? CANCEL("j2", "") : CANCEL("other", ",'request_id':'r2'"));
+        failed = ew__test_env_failed(&r.env) > 0;
+        ew__test_env_fail_at(&r.env, 0, false);
+        assert_true(r.n_cancelled >= (n % 3 == 0 ? 2U : 1U)); /* all, where the answer could not leave */
+        rig_finish(&r);
+        assert_true(n < 100);
+    }
+}
+
 /* A handler that does not stop is answered without it, and what it says later is late. */
 static void test_wire_rrq__cancel_stubborn(void **state) {
     (void)state;
@@ -325,12 +346,19 @@ static void test_wire_rrq__deadlines(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wire_rrq__cancel_request), cmocka_unit_test(test_wire_rrq__cancel_job),
-        cmocka_unit_test(test_wire_rrq__same_id_twice),  cmocka_unit_test(test_wire_rrq__cancel_stubborn),
-        cmocka_unit_test(test_wire_rrq__other_loops),    cmocka_unit_test(test_wire_rrq__bad_frame_while_running),
-        cmocka_unit_test(test_wire_rrq__half_close),     cmocka_unit_test(test_wire_rrq__busy),
-        cmocka_unit_test(test_wire_rrq__patience),       cmocka_unit_test(test_wire_rrq__promised_bytes),
-        cmocka_unit_test(test_wire_rrq__large),          cmocka_unit_test(test_wire_rrq__result_too_large),
+        cmocka_unit_test(test_wire_rrq__cancel_request),
+        cmocka_unit_test(test_wire_rrq__cancel_job),
+        cmocka_unit_test(test_wire_rrq__same_id_twice),
+        cmocka_unit_test(test_wire_rrq__cancel_without_memory),
+        cmocka_unit_test(test_wire_rrq__cancel_stubborn),
+        cmocka_unit_test(test_wire_rrq__other_loops),
+        cmocka_unit_test(test_wire_rrq__bad_frame_while_running),
+        cmocka_unit_test(test_wire_rrq__half_close),
+        cmocka_unit_test(test_wire_rrq__busy),
+        cmocka_unit_test(test_wire_rrq__patience),
+        cmocka_unit_test(test_wire_rrq__promised_bytes),
+        cmocka_unit_test(test_wire_rrq__large),
+        cmocka_unit_test(test_wire_rrq__result_too_large),
         cmocka_unit_test(test_wire_rrq__deadlines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,19 +35,24 @@ static ew_call *new_call(world *w, const char *key, const char *context) {
 }
 
 /* The whole request around the input; for free(). The call is released. */
-static char *write_request(ew_call *call, const char *id, bool bare, const char *input) {
-    ew__buf head = fresh(), tail = fresh();
+static char *write_request_to(bool everywire, ew_call *call, const char *id, bool bare, const char *input) {
+    const ew_env *env = call->home->env;
+    ew__sf_request request;
     char *text = NULL;
     size_t n;
-    assert_int_equal(ew__sf_write_request(&head, &tail, call, ew_str_from(id), bare, false), EW_OK);
+    assert_int_equal(ew__sf_write_request(&request, env, call, ew_str_from(id), bare, everywire), EW_OK);
     FILE *out = open_memstream(&text, &n);
     assert_non_null(out);
-    (void)fprintf(out, "%.*s%s%.*s", (int)head.len, head.ptr, input, (int)tail.len, tail.len ? tail.ptr : "");
+    (void)fprintf(out, "%.*s%s%.*s", (int)request.head.len, request.head.ptr, input, (int)request.tail.len,
+                  request.tail.len ? request.tail.ptr : "");
     (void)fclose(out);
-    ew__buf_done(&head);
-    ew__buf_done(&tail);
+    ew__sf_request_done(&request, env);
     ew__call_release(call);
     return text;
+}
+
+static char *write_request(ew_call *call, const char *id, bool bare, const char *input) {
+    return write_request_to(false, call, id, bare, input);
 }
 
 #define RUN_ID "'0af76519-16cd-43dd-8448-eb211c80319c'"
@@ -104,6 +109,110 @@ static void test_wire_stepflow_codec_call__requests(void **state) {
     assert_true(ew__sf_is_bare(EW_STR("a")) && ew__sf_is_bare(EW_STR("a/b")));
     assert_false(ew__sf_is_bare(EW_STR("/a")) || ew__sf_is_bare(NONE));
     world_done(&w);
+}
+
+/* What a server of ours makes of a request; for free(). */
+static char *context_at_server(world *w, const char *text) {
+    char name[8192];
+    ew__json_doc doc;
+    ew__sf_run run;
+    ew_call *call = new_call(w, "", "");
+    assert_int_equal(ew__json_parse(&doc, ew_str_from(text)), EW_OK);
+    assert_null(ew__sf_read_run(&doc, ew_json_get(doc.root, "/params"), name, sizeof name, &run));
+    assert_int_equal(ew__sf_fill_call(call, &run, true), EW_OK);
+    size_t room = call->context.len + run.component.len + 100;
+    char *all = malloc(room);
+    assert_non_null(all);
+    (void)snprintf(all, room, "%.*s %.*s %.32s", (int)run.component.len, run.component.ptr, (int)call->context.len,
+                   call->context.ptr, call->trace.trace_id);
+    ew__call_release(call);
+    return all;
+}
+
+/* A server of ours is told less, and knows the same. */
+static void check_ours(world *w, const char *key, const char *context, bool bare) {
+    char *full = write_request(new_call(w, key, context), "1", bare, "1");
+    char *less = write_request_to(true, new_call(w, key, context), "1", bare, "1");
+    assert_true(strlen(less) < strlen(full));
+    char *of_full = context_at_server(w, full), *of_less = context_at_server(w, less);
+    assert_string_equal(of_less, of_full);
+    free(of_less);
+    free(of_full);
+    free(less);
+    free(full);
+}
+
+static void test_wire_stepflow_codec_call__requests_to_ours(void **state) {
+    (void)state;
+    world w;
+    world_plain(&w);
+    for (size_t i = 0; i < N_OF(requests); i++) {
+        char *context = quoted(requests[i].context);
+        check_ours(&w, requests[i].key, context, requests[i].bare);
+        free(context);
+    }
+    /* long ones, every byte of which grows */
+    static char name[1001], context[4096];
+    memset(name, '\1', sizeof name - 1);
+    (void)snprintf(context, sizeof context, "{\"run_id\":\"%01000d\",\"step_id\":\"%01000d\",\"a\":\"%01000d\"}", 1, 2,
+                   3);
+    check_ours(&w, name, context, false);
+    check_ours(&w, name, "", true);
+    check_ours(&w, "/a", context, true);
+    world_done(&w);
+}
+
+/* As every answer is read. */
+static bool read_long_way(ew_str text, ew_str id, ew_str *ret_output) {
+    ew__json_doc doc;
+    ew__rpc message;
+    if (ew__json_parse(&doc, text) != EW_OK)
+        return false;
+    ew__rpc_read(&doc, 0, &message);
+    if (message.kind != EW__RPC_RESULT || !ew__str_is(message.id, id))
+        return false;
+    *ret_output = ew__json_find_in(message.result, EW_STR("output"), NULL);
+    return ret_output->len > 0;
+}
+
+/* Whatever is read the short way is read the same the long way. */
+static void check_output(const char *text, size_t n, ew_str id) {
+    ew_str output = NONE, other = NONE;
+    if (!ew__sf_read_output(ew__str(text, n), id, &output))
+        return;
+    if (!read_long_way(ew__str(text, n), id, &other) || output.ptr != other.ptr || output.len != other.len)
+        fail_msg("%.*s", (int)n, text);
+}
+
+static void test_wire_stepflow_codec_call__outputs(void **state) {
+    (void)state;
+    static const char *const outputs[] = {"1", "[1,{'a':'}}'}]", "'x'", "{'output':{}}", "null"};
+    const ew_str id = EW_STR("\"a1-2\"");
+    for (size_t i = 0; i < N_OF(outputs); i++) {
+        char *output = quoted(outputs[i]), text[200];
+        size_t n = (size_t)snprintf(text, sizeof text,
+                                    "{\"jsonrpc\":\"2.0\",\"id\":\"a1-2\",\"result\":{\"output\":%s}}", output);
+        ew_str got = NONE;
+        assert_true(ew__sf_read_output(ew__str(text, n), id, &got));
+        assert_true(ew__str_is(got, ew_str_from(output)));
+        assert_false(ew__sf_read_output(ew__str(text, n), EW_STR("\"a1-3\""), &got));
+        assert_false(ew__sf_read_output(ew__str(text, n), EW_STR("\"a1\""), &got));
+        for (size_t at = 0; at < n; at++) {
+            char was = text[at];
+            for (int c = 0; c < 256; c++) {
+                text[at] = (char)c;
+                check_output(text, n, id);
+            }
+            text[at] = was;
+            check_output(text, at, id);
+            check_output(text + at, n - at, id);
+        }
+        free(output);
+    }
+    ew_str got;
+    static const char more[] = "{\"jsonrpc\":\"2.0\",\"id\":\"a1-2\",\"result\":{\"output\":1,\"output\":2}}";
+    assert_false(ew__sf_read_output(ew_str_from(more), id, &got));
+    assert_false(ew__sf_read_output(NONE, id, &got));
 }
 
 static void test_wire_stepflow_codec_call__initialize(void **state) {
@@ -402,6 +511,8 @@ static void test_wire_stepflow_codec_call__refuses(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_stepflow_codec_call__requests),
+        cmocka_unit_test(test_wire_stepflow_codec_call__requests_to_ours),
+        cmocka_unit_test(test_wire_stepflow_codec_call__outputs),
         cmocka_unit_test(test_wire_stepflow_codec_call__initialize),
         cmocka_unit_test(test_wire_stepflow_codec_call__union),
         cmocka_unit_test(test_wire_stepflow_codec_call__listings),
