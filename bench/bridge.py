@@ -2,8 +2,9 @@
 """A call through a bridge beside the same call without it, for each of the 25 pairs of wires, in one run.
 
 Usage: bridge.py PROGRAM LOADGEN [ROUNDS [SECONDS [NEAR,NEAR... [FAR,FAR...]]]]
-The anchor of a pair is the slower of its two wires, called directly (generator, server), in the same round. Through the bridge there is a second server
-in between, so that a call crosses two sockets in place of one. Figures: p50 one at a time, times that of the slower wire, and times that of both wires
+The anchor of a pair is the slower of its two wires, called directly (generator, server), measured just before and just after the bridge: a machine that
+others use as well changes its speed from minute to minute. Through the bridge there is a second server in between, so that a call crosses two sockets in
+place of one. Figures: p50 one at a time, times that of the slower wire, and times that of both wires
 together (the way there is both ways, one after the other); unary calls a second with 64 under way, and chunks a second where both wires carry
 chunks, of the slower wire's. Nothing is pinned: three processes share the cores as the kernel sees fit. Medians of rounds.
 SPDX-License-Identifier: Apache-2.0
@@ -27,6 +28,7 @@ MANY = {"reflection", "rrq", "jsonrpc"}  # many calls on one connection
 TARGET = {"http": "http://127.0.0.1:%d", "rrq": "rrq://127.0.0.1:%d", "jsonrpc": "jsonrpc://127.0.0.1:%d",
           "stepflow": "stepflow+http://127.0.0.1:%d/"}
 STREAMS = {"http": "--path /stream", "reflection": "--key /flow/stream", "jsonrpc": "--method stream?stream=true"}
+WANTED = {"one": 1.6, "many": 0.45, "stream": 0.5}
 started = []
 
 
@@ -54,7 +56,7 @@ class Way:
 
     def measure(self, options):
         where = ("listen:%d" if self.near == "reflection" else "127.0.0.1:%d") % self.port
-        command = [loadgen, "-w", GENERATOR[self.near], *options.split(), "-t", seconds, where]
+        command = [loadgen, "-w", GENERATOR[self.near], *options.split(), "-u", "0.15", "-t", seconds, where]
         said = subprocess.run(command, capture_output=True, text=True, timeout=120)
         if said.returncode != 0 or not said.stdout.strip():
             sys.exit("loadgen: %s %s" % (" ".join(command), said.stderr))
@@ -100,44 +102,43 @@ def kinds(*wires):
     return [kind for kind in ("one", "many", "stream") if kind != "stream" or all(wire in STREAMS for wire in wires)]
 
 
-def run_round(got):
-    """Each wire directly, then each pair; the ratios of this round."""
-    alone = {}
-    for wire in sorted(set(nears) | set(fars)):
-        before = len(started)
-        way = Way(wire, ["--demo"])
-        time.sleep(0.3)
-        alone[wire] = {kind: sample(way, kind) for kind in kinds(wire)}
-        stop(started[before:])
-    for near in nears:
-        for far in fars:
-            before = len(started)
-            way = bridge(near, far)
-            time.sleep(0.8)
-            for kind in kinds(near, far):
-                value, both = sample(way, kind), [alone[near][kind], alone[far][kind]]
-                slower = max(both) if kind == "one" else min(both)
-                got.setdefault((near, far), {}).setdefault(kind, []).append(value / slower)
-                if kind == "one":
-                    got[near, far].setdefault("sum", []).append(value / sum(both))
-            stop(started[before:])
+def measure_pair(near, far, row):
+    """Each kind on the near wire directly, through the bridge, and on the far wire directly: the ratios go to row."""
+    before = len(started)
+    ways = [Way(near, ["--demo"]), bridge(near, far), Way(far, ["--demo"])]
+    time.sleep(0.8)
+    for kind in kinds(near, far):
+        first, value, last = (sample(way, kind) for way in ways)
+        slower = max(first, last) if kind == "one" else min(first, last)
+        row.setdefault(kind, []).append(value / slower)
+        if kind == "one":
+            row.setdefault("sum", []).append(value / (first + last))
+    stop(started[before:])
 
 
 def main():
     got = {}
     for turn in range(rounds):
         print("round %d of %d" % (turn + 1, rounds), file=sys.stderr, flush=True)
-        run_round(got)
+        for near in nears:
+            for far in fars:
+                measure_pair(near, far, got.setdefault((near, far), {}))
     print("| near | far | p50, times the slower | p50, times both | calls/s, of the slower | chunks/s, of the slower |\n|---|---|---|---|---|---|")
     columns = ("one", "sum", "many", "stream")
     for (near, far), row in got.items():
         print("| %s | %s | %s |" % (near, far, " | ".join("%.2f" % statistics.median(row[c]) if c in row else "-" for c in columns)))
     for c, pick in zip(columns, (max, max, min, min)):
         all_of = [statistics.median(row[c]) for row in got.values() if c in row]
-        if all_of:
-            print("%s: median of the pairs %.2f, worst %.2f" % (c, statistics.median(all_of), pick(all_of)))
+        if not all_of:
+            continue
+        line = "%s: median of the pairs %.2f, worst %.2f" % (c, statistics.median(all_of), pick(all_of))
+        if c in WANTED:
+            good = sum(ratio <= WANTED[c] if c == "one" else ratio >= WANTED[c] for ratio in all_of)
+            line += "; %d of %d as wanted (%.2f)" % (good, len(all_of), WANTED[c])
+        print(line)
 
 
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # the servers end with us
 try:
     main()
 finally:
