@@ -7,7 +7,7 @@
 #include "json/scan.h"
 #include "base/util.h"
 #include "json/note.h"
-#include "json/text.h"
+#include "json/plain.h"
 #include <everywire/limits.h>
 
 #define TEXT_MAX UINT32_MAX /* offsets of nodes have 32 bits */
@@ -86,11 +86,11 @@ static const char *skip_digits(const char *at, const char *end) {
 }
 
 /* Behind a whole number or one with a fraction; NULL: it is none. What follows is for the caller to see. */
-static const char *simple_number(const char *at, const char *end) {
+static inline const char *simple_number(const char *at, const char *end) {
     at += *at == '-';
     const char *whole = at;
     at = at < end && *at == '0' ? at + 1 : skip_digits(at, end);
-    if (at == whole) {
+    if (EW__UNLIKELY(at == whole)) {
         return NULL;
     }
     if (at < end && *at == '.') {
@@ -101,31 +101,32 @@ static const char *simple_number(const char *at, const char *end) {
     return at;
 }
 
-/* From behind the quote that opens a string of plain ASCII to behind that which closes it. */
-static const char *simple_string(const char *at, const char *end) {
-    at += ew__json_plain_run(at, end, true);
-    return at < end && *at == '"' ? at + 1 : NULL;
-}
-
-static const char *simple_scalar(const char *at, const char *end) {
+static const char *simple_word(const char *at, const char *end) {
     ew_str rest = ew__str(at, (size_t)(end - at));
-    switch (*at) {
-    case '"':
-        return simple_string(at + 1, end);
-    case 't':
-        return ew__str_has_prefix(rest, EW_STR("true")) ? at + 4 : NULL;
-    case 'f':
-        return ew__str_has_prefix(rest, EW_STR("false")) ? at + 5 : NULL;
-    case 'n':
-        return ew__str_has_prefix(rest, EW_STR("null")) ? at + 4 : NULL;
-    default:
-        return simple_number(at, end);
+    if (ew__str_has_prefix(rest, EW_STR("true")) || ew__str_has_prefix(rest, EW_STR("null"))) {
+        return at + 4;
     }
+    return ew__str_has_prefix(rest, EW_STR("false")) ? at + 5 : NULL;
 }
 
-static const char *simple_name(const char *at, const char *end) {
+/* From behind the quote that opens a string of plain ASCII to behind that which closes it. */
+EW__JSON_INLINE const char *simple_string(const char *at, const char *end) {
+    at = ew__json_plain_end(at, end, true);
+    return EW__LIKELY(at < end && *at == '"') ? at + 1 : NULL;
+}
+
+/* A value that is no container. */
+EW__JSON_INLINE const char *simple_scalar(const char *at, const char *end) {
+    if (*at == '"') {
+        return simple_string(at + 1, end);
+    }
+    return *at <= '9' ? simple_number(at, end) : simple_word(at, end);
+}
+
+/* A name with its colon. */
+EW__JSON_INLINE const char *simple_name(const char *at, const char *end) {
     at = at < end && *at == '"' ? simple_string(at + 1, end) : NULL;
-    if (at == NULL || at == end || *at != ':') {
+    if (EW__UNLIKELY(at == NULL || at == end || *at != ':')) {
         return NULL;
     }
     at++;
@@ -141,7 +142,7 @@ static bool is_simple(const char *at, const char *end) {
     uint32_t objects = 0; /* a bit for each container that is open: it is an object; the innermost is the lowest */
     unsigned depth = 0;
     while (at < end) {
-        bool opens = *at == '{' || *at == '[';
+        bool opens = (*at | 0x20) == '{'; /* or a square one */
         if (opens) {
             if (++depth > SIMPLE_DEPTH) {
                 return false;

@@ -4,26 +4,8 @@
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
 #include "json/text.h"
+#include "json/plain.h"
 #include "json/scan.h"
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
-#define EACH 0x0101010101010101u
-#define TOPS 0x8080808080808080u
-
-/*
- * The highest bit of each byte that is 0. A byte may borrow from the next one, so that what lies behind the first may be
- * taken for such, but never what lies before it.
- */
-static inline uint64_t zeros(uint64_t v) { return (v - EACH) & ~v & TOPS; }
-
-/* The first byte is the lowest, on every machine; compilers make one load of it. */
-static inline uint64_t load8(const char *at) {
-    const uint8_t *p = (const uint8_t *)at;
-    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24 | (uint64_t)p[4] << 32 |
-           (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
-}
 
 /* The next quote or backslash, or end. */
 static const char *find_mark(const char *at, const char *end) {
@@ -39,8 +21,8 @@ static const char *find_mark(const char *at, const char *end) {
     }
 #else
     for (; end - at >= 8; at += 8) {
-        uint64_t v = load8(at);
-        if ((zeros(v ^ EACH * '"') | zeros(v ^ EACH * '\\')) != 0) {
+        uint64_t v = ew__json_load8(at);
+        if ((ew__json_zeros(v ^ EW__JSON_EACH * '"') | ew__json_zeros(v ^ EW__JSON_EACH * '\\')) != 0) {
             break;
         }
     }
@@ -84,54 +66,8 @@ const char *ew__json_skip_value(const char *at, const char *end) {
     return at;
 }
 
-static bool is_plain(unsigned char c, bool ascii) { return c >= 0x20 && c != '"' && c != '\\' && (!ascii || c < 0x7f); }
-
-/* Of eight bytes, how many are plain before the first that is not. */
-static inline unsigned plain_of_eight(const char *at, bool ascii) {
-    uint64_t v = load8(at);
-    uint64_t marks = ((v - EACH * 0x20) & ~v & TOPS) | zeros(v ^ EACH * '"') | zeros(v ^ EACH * '\\');
-    if (ascii) {
-        marks |= (v & TOPS) | zeros(v ^ EACH * 0x7f);
-    }
-    return marks ? ew__bits_first(marks) / 8 : 8;
-}
-
-#if defined(__SSE2__)
-/* Of sixteen bytes, a bit for each that is not plain. */
-static inline unsigned marks_of_sixteen(const char *at, bool ascii) {
-    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)at);
-    __m128i marks = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
-    if (ascii) { /* the comparison is of signed bytes: those from 0x80 on are below all others */
-        __m128i outside = _mm_or_si128(_mm_cmplt_epi8(v, _mm_set1_epi8(0x20)), _mm_cmpeq_epi8(v, _mm_set1_epi8(0x7f)));
-        marks = _mm_or_si128(marks, outside);
-    } else {
-        marks = _mm_or_si128(marks, _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v));
-    }
-    return (unsigned)_mm_movemask_epi8(marks);
-}
-#endif
-
 size_t ew__json_plain_run(const char *at, const char *end, bool ascii) {
-    const char *start = at;
-#if defined(__SSE2__)
-    for (; end - at >= 16; at += 16) {
-        unsigned marks = marks_of_sixteen(at, ascii);
-        if (marks != 0) {
-            return (size_t)(at - start) + ew__bits_first(marks);
-        }
-    }
-#endif
-    while (end - at >= 8) {
-        unsigned n = plain_of_eight(at, ascii);
-        at += n;
-        if (n < 8) {
-            return (size_t)(at - start);
-        }
-    }
-    while (at < end && is_plain((unsigned char)*at, ascii)) {
-        at++;
-    }
-    return (size_t)(at - start);
+    return (size_t)(ew__json_plain_end(at, end, ascii) - at);
 }
 
 static bool is_continuation(unsigned char c) { return (c & 0xc0) == 0x80; }

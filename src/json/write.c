@@ -3,6 +3,7 @@
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
+#include "json/plain.h"
 #include "json/sink.h"
 #include "json/text.h"
 #include <limits.h>
@@ -117,8 +118,44 @@ int ew_json_minify(ew_str json, char *buf, size_t capacity) {
     return (int)len;
 }
 
+/* Not 0: one of eight bytes is above 0x7e or below 0x20. */
+static inline uint64_t odd_of_eight(const char *at) {
+    uint64_t v = ew__json_load8(at);
+    return (v | (v + EW__JSON_EACH) | (v - 0x20 * EW__JSON_EACH)) & EW__JSON_TOPS;
+}
+
+/* The same of sixteen. */
+static inline uint64_t odd_of_sixteen(const char *at) {
+#if defined(__SSE2__)
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)at); /* signed: from 0x80 on they are below 0 */
+    __m128i odd = _mm_or_si128(_mm_cmplt_epi8(v, _mm_set1_epi8(0x20)), _mm_cmpeq_epi8(v, _mm_set1_epi8(0x7f)));
+    return (unsigned)_mm_movemask_epi8(odd);
+#else
+    return odd_of_eight(at) | odd_of_eight(at + 8);
+#endif
+}
+
+bool ew__json_is_plain_line(ew_str json) {
+    const char *at = json.ptr;
+    if (json.len < 8 || json.len > 128) {
+        return false;
+    }
+    if (json.len < 16) {
+        return (odd_of_eight(at) | odd_of_eight(at + json.len - 8)) == 0;
+    }
+    const char *last = at + json.len - 16;
+    uint64_t odd = odd_of_sixteen(last);
+    for (; at < last; at += 16) {
+        odd |= odd_of_sixteen(at);
+    }
+    return odd == 0;
+}
+
 bool ew__json_has_newline(ew_str json) {
-    return json.len != 0 && (memchr(json.ptr, '\n', json.len) != NULL || memchr(json.ptr, '\r', json.len) != NULL);
+    if (json.len == 0 || ew__json_is_plain_line(json)) {
+        return false;
+    }
+    return memchr(json.ptr, '\n', json.len) != NULL || memchr(json.ptr, '\r', json.len) != NULL;
 }
 
 /* How many bytes from `at` on are below 0x7f. */
@@ -167,24 +204,6 @@ static ew_err rewrite_line(const ew_env *env, ew_str json, bool ascii, ew__buf *
     }
     ew__buf_done(&line);
     return err;
-}
-
-static uint64_t not_plain(const char *at) {
-    const uint64_t ones = 0x0101010101010101u;
-    uint64_t v;
-    memcpy(&v, at, 8);
-    return v | (v + ones) | (v - 0x20 * ones); /* the top bit of a byte: it is above 0x7e or below 0x20 */
-}
-
-bool ew__json_is_plain_line(ew_str json) {
-    if (json.len < 8 || json.len > 128) {
-        return false;
-    }
-    uint64_t seen = not_plain(json.ptr + json.len - 8);
-    for (size_t i = 0; i + 8 < json.len; i += 8) {
-        seen |= not_plain(json.ptr + i);
-    }
-    return (seen & 0x8080808080808080u) == 0;
 }
 
 ew_err ew__json_line(const ew_env *env, ew_str json, bool ascii, ew__buf *buf, ew_str *ret) {
