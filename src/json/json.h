@@ -53,6 +53,14 @@ ew_err ew__json_validate(ew_str text, size_t *ret_position);
 bool ew__json_value_between(ew_str text, size_t before, size_t behind, ew_str *ret_value);
 
 /*
+ * Behind the value that begins at `at`, if it is short and spelled as most are: all of it is printable ASCII, and nests
+ * at most 32 levels deep. NULL: it is not, but may be valid. What follows a number may still be part of it, so the
+ * caller looks for the byte that ought to follow.
+ */
+#define EW__JSON_SIMPLE_MAX 1024 /* bytes */
+const char *ew__json_simple_end(const char *at, const char *end);
+
+/*
  * The value of the root's member `name` (raw slice), or empty. *ret_repeated (may be NULL) is set when the name stands
  * more than once, also when one of them is written with escapes: an envelope must then be refused.
  */

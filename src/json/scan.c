@@ -10,6 +10,7 @@
 #include "json/plain.h"
 #include <everywire/limits.h>
 
+#define SMALL 128           /* bytes: from here on the scanner is as quick as looking at each value */
 #define TEXT_MAX UINT32_MAX /* offsets of nodes have 32 bits */
 
 static bool scan_best(ew__json_doc *doc, ew_str text) {
@@ -71,6 +72,10 @@ ew_err ew__json_validate(ew_str text, size_t *ret_position) {
         }
         return EW_ELIMIT;
     }
+    if (text.len > 0 && text.len <= SMALL &&
+        ew__json_simple_end(text.ptr, text.ptr + text.len) == text.ptr + text.len) {
+        return EW_OK;
+    }
     return EW__LIKELY(scan_best(NULL, text)) ? EW_OK : refuse(text, ret_position);
 }
 
@@ -109,9 +114,15 @@ static const char *simple_word(const char *at, const char *end) {
     return ew__str_has_prefix(rest, EW_STR("false")) ? at + 5 : NULL;
 }
 
-/* From behind the quote that opens a string of plain ASCII to behind that which closes it. */
+/* From behind the quote that opens a string to behind that which closes it. */
 EW__JSON_INLINE const char *simple_string(const char *at, const char *end) {
     at = ew__json_plain_end(at, end, true);
+    while (at < end && *at == '\\') {
+        if (end - at < 2 || at[1] == 0 || strchr("\"\\/bfnrt", at[1]) == NULL) {
+            return NULL;
+        }
+        at = ew__json_plain_end(at + 2, end, true);
+    }
     return EW__LIKELY(at < end && *at == '"') ? at + 1 : NULL;
 }
 
@@ -133,43 +144,67 @@ EW__JSON_INLINE const char *simple_name(const char *at, const char *end) {
     return at + (at < end && *at == ' ');
 }
 
+/* The containers around a value that are open; a bit for each: it is an object. The innermost is the lowest. */
+typedef struct nest {
+    uint32_t objects;
+    unsigned depth;
+    char closer; /* what ends the innermost */
+} nest;
+
+EW__JSON_INLINE bool open_container(nest *in, char opener) {
+    in->objects = in->objects << 1 | (opener == '{');
+    in->closer = opener == '{' ? '}' : ']';
+    return ++in->depth <= SIMPLE_DEPTH;
+}
+
+EW__JSON_INLINE void close_container(nest *in) {
+    in->objects >>= 1;
+    in->closer = in->objects & 1 ? '}' : ']';
+    in->depth--;
+}
+
+/* A value has ended: on to where the next one begins, or to the end of all of them (depth 0). */
+EW__JSON_INLINE const char *simple_next(nest *in, const char *at, const char *end) {
+    for (; in->depth > 0 && at < end && *at == in->closer; at++) {
+        close_container(in);
+    }
+    if (in->depth == 0) {
+        return at;
+    }
+    if (EW__UNLIKELY(at == end || *at != ',')) {
+        return NULL;
+    }
+    at++;
+    at += at < end && *at == ' ';
+    return in->objects & 1 ? simple_name(at, end) : at;
+}
+
 /*
- * Whether a text is one value in the spelling that most have: no escapes, nothing beyond ASCII, no exponents, no white
- * space but one blank behind commas and colons. The scanner is made for long texts; for a piece of a stream its
- * beginning and end cost more than all the bytes between them.
+ * The spelling that most have: no escapes but those of one letter, nothing beyond ASCII, no exponents, no white space
+ * but one blank behind commas and colons. The scanner is made for long texts; for a piece of a stream its beginning and
+ * end cost more than all the bytes between them.
  */
-static bool is_simple(const char *at, const char *end) {
-    uint32_t objects = 0; /* a bit for each container that is open: it is an object; the innermost is the lowest */
-    unsigned depth = 0;
+const char *ew__json_simple_end(const char *at, const char *end) {
+    nest in = {0};
+    end = end - at > EW__JSON_SIMPLE_MAX ? at + EW__JSON_SIMPLE_MAX : end;
     while (at < end) {
-        bool opens = (*at | 0x20) == '{'; /* or a square one */
-        if (opens) {
-            if (++depth > SIMPLE_DEPTH) {
-                return false;
+        if ((*at | 0x20) != '{') { /* nor a square one */
+            at = simple_scalar(at, end);
+        } else if (!open_container(&in, *at++)) {
+            return NULL;
+        } else if (at == end || *at != in.closer) { /* it is not empty: its first value */
+            at = in.objects & 1 ? simple_name(at, end) : at;
+            if (EW__UNLIKELY(at == NULL)) {
+                return NULL;
             }
-            objects = objects << 1 | (*at++ == '{');
-        } else if ((at = simple_scalar(at, end)) == NULL) {
-            return false;
+            continue;
         }
-        bool empty = opens && at < end && *at == (objects & 1 ? '}' : ']');
-        if (!opens || empty) { /* a value ends here, and so may those around it */
-            for (; depth > 0 && at < end && *at == (objects & 1 ? '}' : ']'); depth--) {
-                at++;
-                objects >>= 1;
-            }
-            if (depth == 0) {
-                return at == end;
-            }
-            if (at == end || *at++ != ',') {
-                return false;
-            }
-            at += at < end && *at == ' ';
-        }
-        if ((objects & 1) && (at = simple_name(at, end)) == NULL) {
-            return false;
+        at = at != NULL ? simple_next(&in, at, end) : NULL;
+        if (at == NULL || in.depth == 0) {
+            return at;
         }
     }
-    return false;
+    return NULL;
 }
 
 /* The longest text that cannot nest too deep even inside two more levels: each level of it has two brackets. */
@@ -180,7 +215,8 @@ bool ew__json_value_between(ew_str text, size_t before, size_t behind, ew_str *r
         return false;
     }
     ew_str value = ew__str(text.ptr + before, text.len - before - behind);
-    if (!is_simple(value.ptr, value.ptr + value.len) &&
+    const char *end = value.ptr + value.len;
+    if (ew__json_simple_end(value.ptr, end) != end &&
         (ew__json_is_space(value.ptr[0]) || ew__json_is_space(value.ptr[value.len - 1]) || !scan_best(NULL, value))) {
         return false;
     }

@@ -496,9 +496,14 @@ static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c ==
 /* The short way to a verdict on a small value is never another than the scanner's: every byte changed, left out, doubled. */
 static void test_json_scan__small_values(void **state) {
     (void)state;
-    static const char *const values[] = {
-        "{\"index\":10,\"text\":\"chunk number 10\"}",    "[true,false,null,0,-0,-10.50,{},[]]", "\"a\"", "-1", "0.5",
-        "{\"a\": {\"b\": [1, {\"c\": []}]}, \"d\": \"\"}"};
+    static ew__json_doc doc;
+    static const char *const values[] = {"{\"index\":10,\"text\":\"chunk number 10\"}",
+                                         "[true,false,null,0,-0,-10.50,{},[]]",
+                                         "\"a\"",
+                                         "-1",
+                                         "0.5",
+                                         "[\"\\\\\",\"\\n\\t\\/\",{\"\\\"\":\"\\u0041\"}]",
+                                         "{\"a\": {\"b\": [1, {\"c\": []}]}, \"d\": \"\"}"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         size_t n = strlen(values[i]);
         check_between(ew__str(values[i], n), true);
@@ -513,9 +518,9 @@ static void test_json_scan__small_values(void **state) {
                 } else if (byte == 257) {
                     text[at] = values[i][at];
                 }
-                bool valid = len > 0 && ew_json_check(ew__str(text, len), NULL) == EW_OK && !is_space(text[0]) &&
-                             !is_space(text[len - 1]);
-                check_between(ew__str(text, len), valid);
+                bool good = ew__json_parse(&doc, ew__str(text, len)) == EW_OK; /* by the scanner, always */
+                assert_int_equal(ew__json_validate(ew__str(text, len), NULL) == EW_OK, good);
+                check_between(ew__str(text, len), good && !is_space(text[0]) && !is_space(text[len - 1]));
             }
         }
     }
@@ -527,6 +532,35 @@ static void test_json_scan__small_values(void **state) {
         check_between(ew__str(text, 2 * depth - 1), false);
         text[depth] = '}';
         check_between(ew__str(text, 2 * depth), false);
+    }
+}
+
+/* Where a value ends is told also where more stands behind it, and never beyond the bytes that are there. */
+static void test_json_scan__simple_end(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int len; /* of the value; -1: it is not told */
+    } rows[] = {{"1}", 1},    {"{\"a\":1}}\n", 7}, {"\"x\"\"y\"", 3},  {"[1, 2],3", 6},      {"null]", 4},
+                {"{}{}", 2},  {"-0.5}", 4},        {"\"\\n\"}", 4},    {"01}", 1},           {"", -1},
+                {"}", -1},    {" 1", -1},          {"{\"a\" :1}", -1}, {"[1 ]", -1},         {"\"\x7f\"", -1},
+                {"tru}", -1}, {"\"\\u0041\"", -1}, {"[[", -1},         {"\"\xc3\xa4\"", -1}, {"[1\n]", -1},
+                {"-}", -1},   {"1.}", -1},         {"{\"a\",", -1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t n = strlen(rows[i].text);
+        char *exact = malloc(n + 1); /* a byte too far is seen by the sanitizer */
+        assert_non_null(exact);
+        memcpy(exact, rows[i].text, n);
+        const char *end = ew__json_simple_end(exact, exact + n);
+        assert_int_equal(end ? end - exact : -1, rows[i].len);
+        free(exact);
+    }
+    char text[EW__JSON_SIMPLE_MAX + 3];
+    for (size_t n = EW__JSON_SIMPLE_MAX - 2; n <= EW__JSON_SIMPLE_MAX + 2; n++) {
+        memset(text, 'x', n);
+        text[0] = text[n - 1] = '"';
+        const char *end = ew__json_simple_end(text, text + n);
+        assert_ptr_equal(end, n <= EW__JSON_SIMPLE_MAX ? text + n : NULL);
     }
 }
 
@@ -562,6 +596,7 @@ int main(void) {
         cmocka_unit_test(test_json_scan__backslashes),     cmocka_unit_test(test_json_scan__mutations),
         cmocka_unit_test(test_json_scan__all_short_texts), cmocka_unit_test(test_json_scan__too_long),
         cmocka_unit_test(test_json_scan__value_between),   cmocka_unit_test(test_json_scan__small_values),
+        cmocka_unit_test(test_json_scan__simple_end),
     };
     return cmocka_run_group_tests_name("json_scan", tests, NULL, NULL);
 }
