@@ -73,6 +73,13 @@ if(CMAKE_BUILD_TYPE MATCHES "^Rel" AND NOT EW_SANITIZE AND NOT EW_FUZZ)
     ew_link_flag(-Wl,-z,noexecstack)
 endif()
 
+# A chunk of a stream passes through small functions of many files. The objects hold ordinary code beside that for the linker, so that the static
+# library can be without the latter: it is of use to this very version of this compiler only (src/CMakeLists.txt).
+set(EW_LTO_FLAGS "")
+if(EW_LTO AND CMAKE_BUILD_TYPE MATCHES "^Rel" AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_OBJCOPY AND NOT EW_SANITIZE AND NOT EW_FUZZ)
+    set(EW_LTO_FLAGS -flto=auto -ffat-lto-objects)
+endif()
+
 add_library(ew_strict INTERFACE)
 target_compile_options(ew_strict INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wvla)
 if(EW_WERROR)

@@ -11,7 +11,7 @@ function(ew_sources)
     endif()
     add_library(${target} OBJECT ${sources})
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-    target_compile_options(${target} PRIVATE -Wmissing-prototypes)
+    target_compile_options(${target} PRIVATE -Wmissing-prototypes ${EW_LTO_FLAGS})
     target_link_libraries(${target} PRIVATE ew_strict)
     # Only the rooms that may include a foreign header get its folder.
     if(room STREQUAL "frame")
