@@ -4,6 +4,7 @@
  */
 #include "io/loop.h"
 #include "io/tls.h"
+#include <sched.h>
 
 /*
  * A producer that has room again goes on by a timer: a thousand busy streams must not keep a new request waiting until
@@ -126,8 +127,11 @@ static bool looks_on(ew__loop *loop) {
     if (loop->n_read > 0 || look->woken)
         learn(look, now, most);
     bool in_time = now - look->last_event < most;
-    if (look->expects && look->luck >= 0 && in_time && may_look(look))
+    if (look->expects && look->luck >= 0 && in_time && may_look(look)) {
+        if (loop->n_read == 0)
+            (void)sched_yield(); /* nothing is there yet: whoever waits for this core goes first */
         return true;
+    }
     if (look->here && !in_time) {
         change_luck(look, -IN_VAIN);
         look->expects = false;
