@@ -69,15 +69,20 @@ void ew__bridge_drop(void *ud) {
  * A near call that is cancelled from inside does not reach into the far one, which is busy with this chunk: the answer
  * tells it to stop.
  */
-static ew_err on_far_chunk(ew_call *far, ew_str chunk) {
+static ew_err on_far_row(ew_call *far, const ew_str *row, size_t *n) {
     join *j = far->caller_ud;
     bool before = j->cancelled;
     j->in_chunk = true;
-    ew_err err = ew__call_chunk_valid(j->near, chunk);
+    ew_err err = *n == 1 ? ew__call_chunk_valid(j->near, row[0]) : ew__call_chunk_row(j->near, row, n);
     j->in_chunk = false;
     if (j->cancelled && !before)
         return err < 0 ? err : EW_ECANCELLED;
     return err == EW_ECANCELLED || err == EW_EENDED ? EW_OK : err; /* late: nobody listens, and it was told to stop */
+}
+
+static ew_err on_far_chunk(ew_call *far, ew_str chunk) {
+    size_t n = 1;
+    return on_far_row(far, &chunk, &n);
 }
 
 /* It was never given to a connection, so another may have it. */
@@ -178,7 +183,8 @@ static void on_near_room(ew_call *near) {
 
 /* ---- the beginning ---- */
 
-static const ew__caller_ops far_caller = {.chunk = on_far_chunk, .end = on_far_end, .input_room = on_far_input_room};
+static const ew__caller_ops far_caller = {
+    .chunk = on_far_chunk, .chunk_row = on_far_row, .end = on_far_end, .input_room = on_far_input_room};
 
 static void fail_near(join *j, ew_status status, ew_str message) {
     ew_call *near = j->near;

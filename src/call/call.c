@@ -74,10 +74,10 @@ static void observe_opened(ew_call *call) {
             observer->opened(observer, call);
 }
 
-static void observe_chunk(ew_call *call, size_t bytes) {
+static void observe_chunks(ew_call *call, size_t n) {
     for (ew__observer *observer = call->home->observer; observer; observer = observer->next)
-        if (observer->chunk)
-            observer->chunk(observer, call, bytes);
+        if (observer->chunks)
+            observer->chunks(observer, call, n);
 }
 
 static void observe_ended(ew_call *call, const ew__end *end) {
@@ -245,20 +245,53 @@ static ew_err heed_taker(ew_call *call, ew_err err) {
     return err;
 }
 
+/* Whether nobody takes a chunk now; *ret_err: then what its producer is told. */
+static bool nobody_takes(const ew_call *call, ew_err *ret_err) {
+    *ret_err = !call->callee_open ? EW_EENDED : !call->caller_open ? EW_ECANCELLED : EW_OK;
+    return EW__UNLIKELY(*ret_err != EW_OK) || !call->wants_chunks;
+}
+
 ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
-    if (EW__UNLIKELY(!call->callee_open))
-        return EW_EENDED;
-    if (EW__UNLIKELY(!call->caller_open))
-        return EW_ECANCELLED;
-    if (!call->wants_chunks)
-        return EW_OK;
+    ew_err err;
+    if (nobody_takes(call, &err))
+        return err;
     if (call->action) { /* an outgoing one has none */
         if (call->action->contract.chunk && check_chunk(call, json) != EW_OK)
             return EW_ETYPE;
-        observe_chunk(call, json.len);
+        observe_chunks(call, 1);
     }
-    ew_err err = call->caller->chunk(call, json);
+    err = call->caller->chunk(call, json);
     return EW__LIKELY(err == EW_OK) ? EW_OK : heed_taker(call, err);
+}
+
+/* The first of a row, or more of them where the taker can and nobody wants to see each. */
+static ew_err take_some(ew_call *call, const ew_str *row, size_t *n) {
+    ew_err err;
+    bool checked = call->action && call->action->contract.chunk;
+    if (!call->caller->chunk_row || checked) {
+        *n = 1;
+        return ew__call_chunk_valid(call, row[0]);
+    }
+    if (nobody_takes(call, &err))
+        return err;
+    err = call->caller->chunk_row(call, row, n);
+    if (call->action)
+        observe_chunks(call, *n);
+    return EW__LIKELY(err == EW_OK) ? EW_OK : heed_taker(call, err);
+}
+
+ew_err ew__call_chunk_row(ew_call *call, const ew_str *row, size_t *n) {
+    ew_err err = EW_OK;
+    size_t done = 0;
+    ew_call_ref(call); /* it may end at any of them */
+    while (done < *n && err == EW_OK) {
+        size_t some = *n - done;
+        err = take_some(call, row + done, &some);
+        done += some;
+    }
+    ew_call_unref(call);
+    *n = done;
+    return err;
 }
 
 /* ---- towards the callee ---- */

@@ -19,6 +19,7 @@
 #include "base/home.h"
 #include "base/out.h"
 #include "call/trace.h"
+#include "json/json.h"
 #include <everywire/call.h>
 #include <everywire/client.h>
 
@@ -50,6 +51,8 @@ typedef struct ew__caller_ops {
      * call will be failed
      */
     ew_err (*chunk)(ew_call *call, ew_str json);
+    /* optional: several chunks at once, as ew__call_chunk_row says; at least the first is taken, *n: how many were */
+    ew_err (*chunk_row)(ew_call *call, const ew_str *row, size_t *n);
     void (*end)(ew_call *call, const ew__end *end); /* once; the caller still has its reference */
     void (*input_room)(ew_call *call); /* optional: input may flow again (after ew__call_input answered EW_FULL) */
     /* optional: opens another call the other way, to whoever made this one; as ew__wire.open */
@@ -166,6 +169,21 @@ void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str 
 void ew__call_fault_as(ew_call *call, ew_origin origin, const ew_fault *fault);
 /* Results and chunks that were validated already (a wire's payloads): home thread only. */
 ew_err ew__call_chunk_valid(ew_call *call, ew_str json);
+/*
+ * Chunks that came one right behind the other, so that whoever takes them need not be told of each: what is around a
+ * small chunk costs more than the chunk. Each is one line of printable ASCII, as ew__json_simple_end knows them. Answers
+ * as for one chunk. *n: how many there are, and then how many were taken: after EW_FULL the others may wait with their
+ * producer, after an error nobody wants them.
+ */
+#define EW__ROW_MAX 64                    /* chunks */
+#define EW__ROW_CHUNK EW__JSON_SIMPLE_MAX /* bytes of each */
+ew_err ew__call_chunk_row(ew_call *call, const ew_str *row, size_t *n);
+static inline size_t ew__row_bytes(const ew_str *row, size_t n) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += row[i].len;
+    return bytes;
+}
 ew_err ew__call_done_valid(ew_call *call, ew_str json);
 /* ew_call_chunk for a payload that was validated already. Any thread. */
 ew_err ew__call_pass_chunk(ew_call *call, ew_str json);
@@ -190,7 +208,7 @@ struct ew__observer {
     ew__observer *next;
     bool spans; /* each call is to have a span of its own */
     void (*opened)(ew__observer *observer, ew_call *call);
-    void (*chunk)(ew__observer *observer, ew_call *call, size_t bytes); /* of calls with an action */
+    void (*chunks)(ew__observer *observer, ew_call *call, size_t n); /* of calls with an action */
     /* as the caller was told; CANCELLED when it let go before that. Once for each call that was opened */
     void (*ended)(ew__observer *observer, ew_call *call, const ew__end *end, uint64_t duration_ns);
     /* the callee is done; 0 if not cancelled */

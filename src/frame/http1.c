@@ -413,6 +413,14 @@ static bool take_whole_chunk(ew__http1 *http) {
     return n > 0;
 }
 
+bool ew__http1_next_chunk(ew__http1 *http, ew_str *ret_body) {
+    if (http->state != BODY_CHUNKED || !take_whole_chunk(http)) {
+        return false;
+    }
+    *ret_body = http->body;
+    return true;
+}
+
 static int step_chunked(ew__http1 *http) {
     while (http->in_len > 0) {
         size_t n;

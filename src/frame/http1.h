@@ -125,6 +125,11 @@ const ew__http_head *ew__http1_head(const ew__http1 *http);
 ew_err ew__http1_keep_head(ew__http1 *http);
 /* After BODY: the slice, inside the bytes fed last. */
 ew_str ew__http1_body(const ew__http1 *http);
+/*
+ * After BODY: the next chunk, if it is one that is all there. As ew__http1_next would say BODY again, for those who take
+ * many at once. False: ew__http1_next tells what comes.
+ */
+bool ew__http1_next_chunk(ew__http1 *http, ew_str *ret_body);
 /* After ERROR: 400, 414, 431, 501, 503 (no memory), 505 for requests (0 for responses), and a reason for people. */
 int ew__http1_error_status(const ew__http1 *http);
 const char *ew__http1_error_text(const ew__http1 *http);

@@ -568,6 +568,10 @@ void ew__line_skip(ew__line *line) {
     }
 }
 
+bool ew__line_is_between(const ew__line *line) {
+    return line->framing == EW__FRAMING_LINES && line->state == FRESH && line->scanned == 0 && !has_flag(line, CLOSER);
+}
+
 bool ew__line_is_inside(const ew__line *line) {
     switch (line->state) {
     case FRESH:

@@ -70,6 +70,9 @@ void ew__line_skip(ew__line *line);
  */
 bool ew__line_is_inside(const ew__line *line);
 
+/* Whether all that was used so far were whole lines: whoever knows what comes may take more of them without us. */
+bool ew__line_is_between(const ew__line *line);
+
 /* What goes before and after a message of `len` bytes: a header, or nothing; and nothing, or a newline. */
 #define EW__LINE_HEAD_ROOM 48
 size_t ew__line_head(ew__framing framing, size_t len, char out[EW__LINE_HEAD_ROOM]); /* returns its length */

@@ -48,6 +48,11 @@ void ew__sse_feed_eof(ew__sse *sse);
  */
 ew__sse_kind ew__sse_next(ew__sse *sse);
 ew_str ew__sse_payload(const ew__sse *sse);
+/* Nothing but whole blocks was fed so far, and all of them were handed out: what is fed next begins a block. */
+static inline bool ew__sse_is_between(const ew__sse *sse) {
+    return sse->started && sse->in_len == 0 && (sse->ready || sse->kind == EW__SSE_MORE) && !sse->line_open &&
+           !sse->holds && !sse->last_cr && !sse->eof && sse->err == EW_OK;
+}
 /* A block was handed out, and nothing is left of what was fed: ew__sse_next would say MORE, and need not be asked. */
 static inline bool ew__sse_is_dry(const ew__sse *sse) {
     return sse->ready && sse->in_len == 0 && !sse->holds && !sse->eof;

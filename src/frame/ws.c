@@ -195,6 +195,11 @@ static size_t head_of_whole(const ew__ws *ws, size_t *ret_length) {
     return good ? n_head : 0;
 }
 
+static bool is_utf8(const void *bytes, size_t n) {
+    ew__utf8 check = {0};
+    return ew__utf8_feed(&check, bytes, n) && ew__utf8_is_whole(&check);
+}
+
 /* Such a message. Kept apart from everything else because this is where the time goes. */
 static ew__ws_event whole_message(ew__ws *ws, size_t n_head, size_t length) {
     const uint8_t *payload = ws->in + n_head;
@@ -205,18 +210,14 @@ static ew__ws_event whole_message(ew__ws *ws, size_t n_head, size_t length) {
     }
     ws->in += n_head + length;
     ws->in_len -= n_head + length;
-    if (text && !ascii) {
-        ew__utf8 check = {0};
-        if (!ew__utf8_feed(&check, payload, length) || !ew__utf8_is_whole(&check)) {
-            return fail(ws, EW__WS_BAD_TEXT, "text is not UTF-8");
-        }
+    if (text && !ascii && !is_utf8(payload, length)) {
+        return fail(ws, EW__WS_BAD_TEXT, "text is not UTF-8");
     }
     return hand_out(ws, text ? EW__WS_TEXT : EW__WS_BINARY, ew__str(payload, length));
 }
 
 static ew__ws_event end_close(ew__ws *ws, ew_str body) {
     const uint8_t *p = (const uint8_t *)body.ptr;
-    ew__utf8 check = {0};
     uint16_t code = EW__WS_NO_CODE;
     if (body.len == 1) {
         return fail(ws, EW__WS_PROTOCOL, "a close frame with half a code");
@@ -227,7 +228,7 @@ static ew__ws_event end_close(ew__ws *ws, ew_str body) {
         if (!ew__ws_code_ok(code)) {
             return fail(ws, EW__WS_PROTOCOL, "a close code that may not be sent");
         }
-        if (!ew__utf8_feed(&check, body.ptr, body.len) || !ew__utf8_is_whole(&check)) {
+        if (!is_utf8(body.ptr, body.len)) {
             return fail(ws, EW__WS_BAD_TEXT, "the reason of a close frame is not UTF-8");
         }
     }
@@ -380,6 +381,41 @@ ew_err ew__ws_feed(ew__ws *ws, const void *bytes, size_t n) {
     ws->in = bytes;
     ws->in_len = n;
     return EW_OK;
+}
+
+size_t ew__ws_row(ew__ws *ws, ew_str *row, size_t max) {
+    uint8_t *memory = ws->scratch->bytes, *memory_end = memory + sizeof(ws->scratch->bytes);
+    size_t n = 0, length = 0, n_head;
+    if (ws->event == EW__WS_ERROR || ws->in_frame || ws->decoder != NULL || ws->handed_message) {
+        return 0;
+    }
+    ws->event = EW__WS_MORE;
+    ws->payload = ew__str(NULL, 0);
+    while (n < max && (n_head = head_of_whole(ws, &length)) > 0 && ws->in[0] == (FIN | TEXT)) {
+        const uint8_t *payload = ws->in + n_head;
+        if (ws->server) {
+            if (length > (size_t)(memory_end - memory) || !ew__ws_xor(memory, payload, length, payload - 4)) {
+                break; /* beyond ASCII: it is to be looked at */
+            }
+            payload = memory;
+            memory += length;
+        } else if (!is_utf8(payload, length)) {
+            break;
+        }
+        row[n++] = ew__str(payload, length);
+        ws->in += n_head + length;
+        ws->in_len -= n_head + length;
+    }
+    return n;
+}
+
+/* A head is as short as it can be, so that it is known how long it was. */
+void ew__ws_row_back(ew__ws *ws, const ew_str *row, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes = (row[i].len < 126 ? 2u : 4u) + (ws->server ? 4u : 0u) + row[i].len;
+        ws->in -= bytes;
+        ws->in_len += bytes;
+    }
 }
 
 ew__ws_event ew__ws_next(ew__ws *ws, uint64_t now_ns) {

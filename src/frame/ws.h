@@ -107,6 +107,14 @@ ew_err ew__ws_feed(ew__ws *ws, const void *bytes, size_t n);
 ew__ws_event ew__ws_next(ew__ws *ws, uint64_t now_ns);
 
 /*
+ * The texts of as many messages as lie whole in the bytes fed, up to max of them, for those who take many at once; they
+ * are good for as long as a payload is. 0: ew__ws_next tells what comes.
+ */
+size_t ew__ws_row(ew__ws *ws, ew_str *row, size_t max);
+/* The last n of them are to be read again. Right after it. */
+void ew__ws_row_back(ew__ws *ws, const ew_str *row, size_t n);
+
+/*
  * After TEXT, BINARY, PING, PONG: what came; after CLOSE the reason. It lies in the fed bytes, in the connection or in
  * the scratch: good until the next call for any connection of the loop.
  */

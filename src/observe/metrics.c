@@ -86,11 +86,10 @@ static void on_opened(ew__observer *observer, ew_call *call) {
         add(&row->opened, 1);
 }
 
-static void on_chunk(ew__observer *observer, ew_call *call, size_t bytes) {
+static void on_chunks(ew__observer *observer, ew_call *call, size_t n) {
     ew__metrics_row *row = row_of(observer, call);
-    (void)bytes;
     if (row)
-        add(&row->chunks, 1);
+        add(&row->chunks, n);
 }
 
 static void on_ended(ew__observer *observer, ew_call *call, const ew__end *end, uint64_t duration_ns) {
@@ -115,7 +114,7 @@ static void on_left(ew__observer *observer, ew_call *call, uint64_t after_cancel
 
 void ew__metrics_init(ew__metrics *metrics, const ew_env *env) {
     memset(metrics, 0, sizeof *metrics);
-    metrics->observer = (ew__observer){.opened = on_opened, .chunk = on_chunk, .ended = on_ended, .left = on_left};
+    metrics->observer = (ew__observer){.opened = on_opened, .chunks = on_chunks, .ended = on_ended, .left = on_left};
     metrics->env = env;
     pthread_mutex_init(&metrics->lock, NULL);
 }

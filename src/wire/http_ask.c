@@ -4,8 +4,6 @@
  */
 #include "wire/http_ask.h"
 
-static ew__http1 *reader_of(ew__http_ask *ask) { return (ew__http1 *)(void *)ask->reader; }
-
 ew_err ew__http_reader_init(ew__conn *conn, ew__http_reading *reading, void *reader, bool request) {
     const ew_limits *limits = conn->home->limits;
     if (ew__http1_size() > EW__HTTP_READER_BYTES)
@@ -108,11 +106,11 @@ static void on_reader_error(ew__http_ask *ask, bool eof) {
         ew__http_ask_break_off(ask, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
                                "the server closed the connection before the end of its answer");
     else
-        ew__http_ask_protocol_error(ask, ew__http1_error_text(reader_of(ask)));
+        ew__http_ask_protocol_error(ask, ew__http1_error_text(ew__http_ask_reader(ask)));
 }
 
 static void take_events(ew__http_ask *ask, bool eof) {
-    ew__http1 *reader = reader_of(ask);
+    ew__http1 *reader = ew__http_ask_reader(ask);
     while (!ask->closed) {
         switch (ew__http1_next(reader)) {
         case EW__HTTP_MORE:
@@ -150,14 +148,14 @@ ew_err ew__http_ask_init(ew__http_ask *ask, const ew__http_ask_ops *ops, ew__htt
 void ew__http_ask_input(ew__http_ask *ask, const uint8_t *bytes, size_t n) {
     if (ask->closed)
         return;
-    (void)ew__http1_feed(reader_of(ask), bytes, n);
+    (void)ew__http1_feed(ew__http_ask_reader(ask), bytes, n);
     take_events(ask, false);
 }
 
 void ew__http_ask_eof(ew__http_ask *ask) {
     if (ask->closed)
         return;
-    ew__http1_feed_eof(reader_of(ask));
+    ew__http1_feed_eof(ew__http_ask_reader(ask));
     take_events(ask, true);
     if (ask->call)
         ew__http_ask_break_off(ask, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
@@ -176,5 +174,5 @@ void ew__http_ask_gone(ew__http_ask *ask, ew_err why) {
         ew_call_unref(call);
     }
     ew__buf_done(&ask->body);
-    ew__http1_done(reader_of(ask));
+    ew__http1_done(ew__http_ask_reader(ask));
 }

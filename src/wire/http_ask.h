@@ -46,6 +46,8 @@ struct ew__http_ask {
     _Alignas(16) uint8_t reader[EW__HTTP_READER_BYTES];
 };
 
+static inline ew__http1 *ew__http_ask_reader(ew__http_ask *ask) { return (ew__http1 *)(void *)ask->reader; }
+
 ew_err ew__http_ask_init(ew__http_ask *ask, const ew__http_ask_ops *ops, ew__http_reading *reading);
 void ew__http_ask_input(ew__http_ask *ask, const uint8_t *bytes, size_t n);
 void ew__http_ask_eof(ew__http_ask *ask);

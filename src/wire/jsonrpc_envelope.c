@@ -145,13 +145,33 @@ void ew__rpc_read(const ew__json_doc *doc, unsigned with, ew__rpc *ret) {
 #define FRAME_MIDDLE EW_STR(",\"stream\":2,\"data\":")
 #define RESULT_MIDDLE EW_STR(",\"result\":")
 
-bool ew__rpc_is_data_frame(ew_str text, ew_str id, ew_str *ret_data) {
+static bool is_frame_head(const char *at, ew_str id) {
     const ew_str head = FRAME_HEAD, middle = FRAME_MIDDLE;
-    size_t before = head.len + id.len + middle.len;
-    return text.len > before && memcmp(text.ptr, head.ptr, head.len) == 0 &&
-           memcmp(text.ptr + head.len + id.len, middle.ptr, middle.len) == 0 &&
-           memcmp(text.ptr + head.len, id.ptr, id.len) == 0 && text.ptr[text.len - 1] == '}' &&
+    return memcmp(at, head.ptr, head.len) == 0 && memcmp(at + head.len + id.len, middle.ptr, middle.len) == 0 &&
+           memcmp(at + head.len, id.ptr, id.len) == 0;
+}
+
+bool ew__rpc_is_data_frame(ew_str text, ew_str id, ew_str *ret_data) {
+    size_t before = FRAME_HEAD.len + id.len + FRAME_MIDDLE.len;
+    return text.len > before && is_frame_head(text.ptr, id) && text.ptr[text.len - 1] == '}' &&
            ew__json_value_between(text, before, 1, ret_data);
+}
+
+size_t ew__rpc_read_row(ew_str lines, ew_str id, ew_str *row, size_t max, size_t *ret_used) {
+    const size_t before = FRAME_HEAD.len + id.len + FRAME_MIDDLE.len;
+    const char *at = lines.ptr, *end = at + lines.len;
+    size_t n = 0;
+    /* the first one shows how they all begin */
+    while (n < max && (size_t)(end - at) > before + 2 &&
+           (n > 0 ? memcmp(at, lines.ptr, before) == 0 : is_frame_head(at, id))) {
+        const char *data = at + before, *behind = ew__json_simple_end(data, end);
+        if (!behind || end - behind < 2 || behind[0] != '}' || behind[1] != '\n')
+            break;
+        row[n++] = ew__str(data, (size_t)(behind - data));
+        at = behind + 2;
+    }
+    *ret_used = (size_t)(at - lines.ptr);
+    return n;
 }
 
 bool ew__rpc_is_result(ew_str text, ew_str *ret_id, ew_str *ret_result) {

@@ -62,6 +62,11 @@ void ew__rpc_read(const ew__json_doc *doc, unsigned with, ew__rpc *ret);
  * stream is many texts that differ in their data only. False: it may be one all the same, ew__rpc_read tells.
  */
 bool ew__rpc_is_data_frame(ew_str text, ew_str id, ew_str *ret_data);
+/*
+ * The data of as many such frames as stand one behind the other, a line each, up to max of them, and have data that
+ * ew__json_simple_end knows. Returns how many; *ret_used: how many bytes they have.
+ */
+size_t ew__rpc_read_row(ew_str lines, ew_str id, ew_str *row, size_t max, size_t *ret_used);
 
 /*
  * Whether a text is, to the byte, a result as ew__rpc_put_result writes it, of no stream. The id is what stands between

@@ -111,6 +111,19 @@ static size_t on_bad(ew__rpc_reader *reader, ew_str rest, size_t used) {
     return n;
 }
 
+/* Pieces of one stream that stand one behind the other; returns how many bytes they have, 0: there are none. */
+static size_t take_row(ew__rpc_reader *reader, ew_str bytes) {
+    if (!reader->calls->speaks || !reader->ops->row || !ew__line_is_between(&reader->line) ||
+        reader->line.max < EW__RPC_SMALL) /* then each of them is measured */
+        return 0;
+    size_t used = reader->ops->row(reader, bytes);
+    if (used > 0) {
+        reader->heard = true;
+        reader->n_bad = 0;
+    }
+    return used;
+}
+
 /* Takes whole messages off the front; returns how many bytes are done with. */
 static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
     size_t done = 0;
@@ -120,7 +133,11 @@ static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
     while (!reader->held && !reader->closed && !(reader->paused = ew__rpc_must_pause(reader->calls))) {
         ew__json_doc doc;
         ew_str value, rest = ew__str(bytes.ptr + done, bytes.len - done);
-        size_t used = 0;
+        size_t used = take_row(reader, rest);
+        if (used > 0) {
+            done += used;
+            continue;
+        }
         ew__line_event event = ew__line_read(&reader->line, rest, &value, &used);
         if (event == EW__LINE_LIKELY || event == EW__LINE_VALUE) {
             if (reader->ops->piece && reader->ops->piece(reader, value)) {
@@ -342,6 +359,30 @@ void ew__rpc_reader_send(ew__rpc_reader *reader, ew_str head, const ew__rpc_out 
         ew__rpc_write(&conn->out, message, owner);
         ew__out_add(&conn->out, "\n", tail);
     }
+    written(reader);
+}
+
+/* As many frames as there is room for in one run of the queue; returns how many, n if there is no memory. */
+static size_t write_frames(ew__out *out, ew_str id, const ew_str *row, size_t n) {
+    size_t around = ew__rpc_data_frame_len(id, ew__str(NULL, 0)) + 1, len = 0, k = 0;
+    for (; k < n && len + around + row[k].len <= EW__RPC_SMALL; k++)
+        len += around + row[k].len;
+    uint8_t *start = ew__out_room(out, len), *at = start;
+    if (!start)
+        return n;
+    for (size_t i = 0; i < k; i++) {
+        at = ew__rpc_write_data_frame(at, id, row[i]);
+        *at++ = '\n';
+    }
+    ew__out_commit(out, len);
+    return k;
+}
+
+void ew__rpc_reader_send_row(ew__rpc_reader *reader, ew_str id, const ew_str *row, size_t n) {
+    if (reader->closed)
+        return;
+    for (size_t i = 0; i < n;)
+        i += write_frames(&reader->peer->conn->out, id, row + i, n - i);
     written(reader);
 }
 

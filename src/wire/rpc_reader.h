@@ -19,6 +19,11 @@ typedef struct ew__rpc_reader_ops {
      * told by its bytes, and was taken as such. May be NULL.
      */
     bool (*piece)(ew__rpc_reader *reader, ew_str text);
+    /*
+     * Lines, of which the first may be a piece of the stream that speaks: takes as many such pieces as stand one behind
+     * the other and can be told by their bytes; returns how many bytes they have. May be NULL.
+     */
+    size_t (*row)(ew__rpc_reader *reader, ew_str lines);
     void (*text)(ew__rpc_reader *reader, const ew__json_doc *doc); /* one whole JSON text, of any type */
     /*
      * What came is no message, or none that is taken: BAD, TOO_LONG, FOREIGN, BAD_HEADER, or MORE (the input ended
@@ -92,5 +97,7 @@ void ew__rpc_reader_send(ew__rpc_reader *reader, ew_str head, const ew__rpc_out 
 /* The same for a data frame as a line, of up to EW__RPC_SMALL bytes: most of what a busy connection sends. */
 #define EW__RPC_SMALL ((size_t)4096)
 void ew__rpc_reader_send_frame(ew__rpc_reader *reader, ew_str id, ew_str data);
+/* And for the frames of a row of chunks (ew__call_chunk_row), each of them as short as that. */
+void ew__rpc_reader_send_row(ew__rpc_reader *reader, ew_str id, const ew_str *row, size_t n);
 
 #endif

@@ -6,6 +6,8 @@
 #include "wire/http/client.h"
 #include "wire/http/codec.h"
 
+#define SLACK 32 /* a block is longer than its chunk by less than that */
+
 static ew__http_client *client_of(ew__http_ask *ask) { return (ew__http_client *)(void *)ask; }
 
 static void go_on_reading(ew__http_client *client) {
@@ -56,6 +58,14 @@ static void on_head(ew__http_ask *ask, const ew__http_head *head) {
         client->retry_after_ms = seconds * 1000;
 }
 
+/* What the taker of chunks has answered. */
+static void heed_taker(ew__http_client *client, ew_err err) {
+    if (err != EW_FULL || !client->ask.call)
+        return;
+    client->paused = true;
+    client->ask.peer.conn->ops->read(client->ask.peer.conn, false);
+}
+
 static void on_block(ew__http_client *client, bool from_error) {
     ew__http_said said;
     ew_call *call = client->ask.call;
@@ -66,10 +76,7 @@ static void on_block(ew__http_client *client, bool from_error) {
     if (said.meaning == EW__HTTP_NONSENSE) {
         ew__http_ask_protocol_error(&client->ask, "the server sent a block that is no message, result or error");
     } else if (said.meaning == EW__HTTP_CHUNK) {
-        if (ew__call_chunk_valid(call, said.payload) == EW_FULL && client->ask.call) {
-            client->paused = true;
-            client->ask.peer.conn->ops->read(client->ask.peer.conn, false);
-        }
+        heed_taker(client, ew__call_chunk_valid(call, said.payload));
     } else {
         end_call(client, &said);
     }
@@ -96,12 +103,51 @@ static void take_blocks(ew__http_client *client) {
     }
 }
 
+/* What has been read is passed on, whoever is behind; only then reading waits. */
+static void give_row(ew__http_client *client, const ew_str *row, size_t n) {
+    client->saw_nothing = false;
+    ew_err err = EW_OK;
+    for (size_t done = 0; done < n && err >= 0 && client->ask.call;) {
+        size_t some = n - done;
+        err = ew__call_chunk_row(client->ask.call, row + done, &some);
+        heed_taker(client, err);
+        done += some;
+    }
+}
+
+/*
+ * The chunks of a stream as most servers write them, one behind the other: from this piece of the body and, as long as
+ * it has nothing else, from those behind it. Returns what is left of the last one, for the ordinary way.
+ */
+static ew_str take_rows(ew__http_client *client, ew_str piece) {
+    ew_str row[EW__ROW_MAX];
+    size_t n = 0;
+    for (;;) {
+        n += ew__http_read_row(&piece, row + n, EW__ROW_MAX - n);
+        if (n == EW__ROW_MAX) {
+            give_row(client, row, n);
+            n = 0;
+            if (!client->ask.call)
+                break;
+        } else if (piece.len > 0 || !ew__http1_next_chunk(ew__http_ask_reader(&client->ask), &piece)) {
+            break;
+        }
+    }
+    if (n > 0)
+        give_row(client, row, n);
+    return piece;
+}
+
 static void on_body(ew__http_ask *ask, ew_str piece) {
     ew__http_client *client = client_of(ask);
     if (!client->streaming) {
         ew__http_ask_collect(ask, piece);
         return;
     }
+    if (EW__LIKELY(client->sse.max_block >= EW__ROW_CHUNK + SLACK && ew__sse_is_between(&client->sse)))
+        piece = take_rows(client, piece);
+    if (piece.len == 0 || !ask->call)
+        return;
     ew__sse_feed(&client->sse, piece.ptr, piece.len);
     take_blocks(client);
 }

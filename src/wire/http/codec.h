@@ -40,6 +40,11 @@ ew_status ew__http_status_of(int code);
  * have no raw newline.
  */
 void ew__http_write_block(ew__out *out, bool chunked, ew_str prefix, ew_str json, ew_str suffix);
+/* What is around a chunk, in a block. */
+#define EW__HTTP_MESSAGE_HEAD EW_STR("data: {\"message\":")
+#define EW__HTTP_MESSAGE_TAIL EW_STR("}\n\n")
+/* Appends a block for each of a row of chunks (ew__call_chunk_row). */
+void ew__http_write_row(ew__out *out, bool chunked, const ew_str *row, size_t n);
 #define EW__HTTP_LAST_CHUNK EW_STR("0\r\n\r\n")
 /* What stands before a chunk of that length; returns how long it is. The chunk ends with CRLF. */
 #define EW__HTTP_CHUNK_HEAD 20
@@ -81,6 +86,11 @@ typedef struct ew__http_said {
 
 /* One block of a stream; from_error: it had the error: prefix. memory is for a message that had to be decoded. */
 void ew__http_read_block(ew__arena *memory, ew_str json, bool from_error, ew__http_said *ret);
+/*
+ * Takes blocks off the front of a piece of a stream, as long as they are chunks spelled as most are: those go into row,
+ * up to max of them. The piece begins where a block does. Returns how many there were.
+ */
+size_t ew__http_read_row(ew_str *piece, ew_str *row, size_t max);
 /* A whole unary answer. */
 void ew__http_read_answer(ew__arena *memory, int status, ew_str body, ew__http_said *ret);
 

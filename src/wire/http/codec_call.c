@@ -125,6 +125,21 @@ static bool is_plain(ew_str json, ew_str head, ew_str *ret) {
            ew__json_value_between(json, head.len, 1, ret);
 }
 
+size_t ew__http_read_row(ew_str *piece, ew_str *row, size_t max) {
+    const ew_str head = EW__HTTP_MESSAGE_HEAD, tail = EW__HTTP_MESSAGE_TAIL;
+    const char *at = piece->ptr, *end = at + piece->len;
+    size_t n = 0;
+    while (n < max && (size_t)(end - at) > head.len + tail.len && memcmp(at, head.ptr, head.len) == 0) {
+        const char *chunk = at + head.len, *behind = ew__json_simple_end(chunk, end);
+        if (!behind || (size_t)(end - behind) < tail.len || memcmp(behind, tail.ptr, tail.len) != 0)
+            break;
+        row[n++] = ew__str(chunk, (size_t)(behind - chunk));
+        at = behind + tail.len;
+    }
+    *piece = ew__str(at, (size_t)(end - at));
+    return n;
+}
+
 void ew__http_read_block(ew__arena *memory, ew_str json, bool from_error, ew__http_said *ret) {
     ew__json_doc doc;
     if (EW__LIKELY(!from_error && is_plain(json, EW_STR("{\"message\":"), &ret->payload))) {

@@ -140,21 +140,37 @@ static ew_err write_block(ew__http_server *server, ew_str prefix, ew_str json, e
     return err == EW_OK ? conn->out.err : err;
 }
 
-static ew_err on_chunk(ew_call *call, ew_str json) {
-    ew__http_server *server = call->caller_ud;
+static bool has_place(const ew__conn *conn, size_t bytes) {
+    return conn->out.bytes + bytes <= conn->home->limits->out_max_bytes;
+}
+
+/* Chunks were written: they leave, or err says why not. */
+static ew_err send_chunks(ew__http_server *server, ew_err err) {
     ew__conn *conn = server->peer.conn;
-    const ew_limits *limits = conn->home->limits;
-    if (conn->out.bytes + json.len > limits->out_max_bytes)
-        return EW_ELIMIT;
-    ew_err err = write_block(server, EW_STR("data: {\"message\":"), json, EW_STR("}"));
     if (err != EW_OK)
         return err;
     conn->ops->send(conn);
     /*
      * once it has been told to wait, chunks that were under way do not change that: room is told when all has drained
      */
-    server->waiting = server->waiting || conn->out.bytes >= limits->out_high_bytes;
+    server->waiting = server->waiting || conn->out.bytes >= conn->home->limits->out_high_bytes;
     return server->waiting ? EW_FULL : EW_OK;
+}
+
+static ew_err on_chunk(ew_call *call, ew_str json) {
+    ew__http_server *server = call->caller_ud;
+    if (!has_place(server->peer.conn, json.len))
+        return EW_ELIMIT;
+    return send_chunks(server, write_block(server, EW_STR("data: {\"message\":"), json, EW_STR("}")));
+}
+
+static ew_err on_row(ew_call *call, const ew_str *row, size_t *n) {
+    ew__http_server *server = call->caller_ud;
+    ew__conn *conn = server->peer.conn;
+    if (!has_place(conn, ew__row_bytes(row, *n)))
+        return EW_ELIMIT;
+    ew__http_write_row(&conn->out, server->minor > 0, row, *n);
+    return send_chunks(server, conn->out.err);
 }
 
 static void end_stream(ew__http_server *server, const ew__end *end) {
@@ -208,4 +224,4 @@ static void on_end(ew_call *call, const ew__end *end) {
     }
 }
 
-const ew__caller_ops ew__http_caller = {.accepted = on_accepted, .chunk = on_chunk, .end = on_end};
+const ew__caller_ops ew__http_caller = {.accepted = on_accepted, .chunk = on_chunk, .chunk_row = on_row, .end = on_end};

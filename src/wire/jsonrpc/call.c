@@ -324,14 +324,19 @@ void ew__jr_overrun(ew__jr_call *entry) {
 }
 
 /* false: the call has ended, and entry with it. */
-static bool give_chunk(ew__jr_call *entry, ew_str json) {
+static bool give_row(ew__jr_call *entry, const ew_str *row, size_t *n) {
     ew_call *call = ew_call_ref(entry->base.call); /* the caller may let go while it takes the chunk */
-    ew_err err = ew__call_chunk_valid(call, json);
+    ew_err err = *n == 1 ? ew__call_chunk_valid(call, row[0]) : ew__call_chunk_row(call, row, n);
     bool lives = call->callee_open;
     if (lives && err == EW_FULL)
         ew__rpc_call_block(&entry->base);
     ew_call_unref(call);
     return lives;
+}
+
+static bool give_chunk(ew__jr_call *entry, ew_str json) {
+    size_t n = 1;
+    return give_row(entry, &json, &n);
 }
 
 /* The close frame of everywire carries the end of the call; that of any other peer nothing. */
@@ -415,10 +420,15 @@ static void hold_frame(ew__jr_call *entry, const ew__rpc *message) {
         ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
 }
 
-void ew__jr_answer_chunk(ew__jr_call *entry, ew_str data) {
+void ew__jr_answer_row(ew__jr_call *entry, const ew_str *row, size_t *n) {
     entry->base.heard_at = entry->base.call->home->now;
     entry->base.all->speaks = &entry->base;
-    (void)give_chunk(entry, data);
+    (void)give_row(entry, row, n);
+}
+
+void ew__jr_answer_chunk(ew__jr_call *entry, ew_str data) {
+    size_t n = 1;
+    ew__jr_answer_row(entry, &data, &n);
 }
 
 void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message) {

@@ -110,6 +110,7 @@ void ew__jr_send_error(ew__jr_peer *peer, ew_str id, int64_t code, const char *m
 ew_err ew__jr_one_line(const ew__jr_peer *peer, ew_str json, ew__buf *buf, ew_str *ret);
 /* One frame of a stream: EW_OK, EW_FULL (sent; room follows), EW_ELIMIT, EW_ENOMEM. */
 ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json);
+ew_err ew__jr_send_row(ew__jr_call *entry, const ew_str *row, size_t *n); /* likewise */
 
 /* ---- serve.c ---- */
 
@@ -148,8 +149,9 @@ uint32_t ew__jr_capacity(const ew__peer *base);
 const char *ew__jr_refuses(const ew_request_options *options);
 void ew__jr_answer(ew__jr_call *entry, const ew__rpc *message);
 void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message);
-void ew__jr_answer_chunk(ew__jr_call *entry, ew_str data); /* of a stream that is open */
-void ew__jr_send_now(ew__jr_call *entry);                  /* the peer is known now */
+void ew__jr_answer_chunk(ew__jr_call *entry, ew_str data);                /* of a stream that is open */
+void ew__jr_answer_row(ew__jr_call *entry, const ew_str *row, size_t *n); /* ew__call_chunk_row */
+void ew__jr_send_now(ew__jr_call *entry);                                 /* the peer is known now */
 void ew__jr_fail(ew__jr_call *entry, ew_origin origin, ew_status status, const char *message);
 void ew__jr_overrun(ew__jr_call *entry); /* its stream held up the connection: the peer is asked to stop */
 void ew__jr_fail_sent(ew__jr_peer *peer, ew_origin origin, ew_status status, ew_str message);

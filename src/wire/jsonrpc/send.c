@@ -54,6 +54,13 @@ static ew_err send_any_chunk(ew__jr_call *entry, ew_str json) {
     return err;
 }
 
+/* Something was sent for it. */
+static ew_err pace(ew__jr_call *entry) {
+    if (ew__jr_peer_of(entry)->reader.closed)
+        return EW_ENOMEM; /* a producer that does not wait must learn that nobody listens */
+    return ew__rpc_call_pace(&entry->base);
+}
+
 ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json) {
     ew__jr_peer *peer = ew__jr_peer_of(entry);
     size_t len = ew__rpc_data_frame_len(entry->base.id, json);
@@ -65,9 +72,20 @@ ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json) {
         ew__rpc_reader_send_frame(&peer->reader, entry->base.id, json);
     else
         err = EW_ELIMIT;
-    if (err != EW_OK)
-        return err;
-    if (peer->reader.closed)
-        return EW_ENOMEM; /* a producer that does not wait must learn that nobody listens */
-    return ew__rpc_call_pace(&entry->base);
+    return err == EW_OK ? pace(entry) : err;
+}
+
+ew_err ew__jr_send_row(ew__jr_call *entry, const ew_str *row, size_t *n) {
+    ew__jr_peer *peer = ew__jr_peer_of(entry);
+    ew_str id = entry->base.id;
+    size_t around = ew__rpc_data_frame_len(id, ew__str(NULL, 0)) + 1;
+    bool small = around + EW__ROW_CHUNK <= EW__RPC_SMALL && ew__rpc_fits(&peer->calls, around + EW__ROW_CHUNK);
+    if (EW__UNLIKELY(!small || id.len == 0 || peer->framing != EW__FRAMING_LINES)) {
+        *n = 1;
+        return ew__jr_send_chunk(entry, row[0]);
+    }
+    if (!ew__rpc_has_place(&peer->calls, *n * around + ew__row_bytes(row, *n)))
+        return EW_ELIMIT;
+    ew__rpc_reader_send_row(&peer->reader, id, row, *n);
+    return pace(entry);
 }

@@ -67,6 +67,8 @@ static void on_accepted(ew_call *call) {
 
 static ew_err on_chunk(ew_call *call, ew_str json) { return ew__jr_send_chunk(call->caller_ud, json); }
 
+static ew_err on_row(ew_call *call, const ew_str *row, size_t *n) { return ew__jr_send_row(call->caller_ud, row, n); }
+
 static void send_fault(ew__jr_call *entry, int64_t code, const ew_fault *fault) {
     ew__rpc_out message;
     ew__buf buf;
@@ -137,8 +139,12 @@ static ew_err on_call_back(ew_call *call, ew_call *outgoing) {
     return ew__jr_open(&ew__jr_peer_of(entry)->peer, outgoing);
 }
 
-static const ew__caller_ops caller = {
-    .accepted = on_accepted, .chunk = on_chunk, .end = on_end, .input_room = on_input_room, .call_back = on_call_back};
+static const ew__caller_ops caller = {.accepted = on_accepted,
+                                      .chunk = on_chunk,
+                                      .chunk_row = on_row,
+                                      .end = on_end,
+                                      .input_room = on_input_room,
+                                      .call_back = on_call_back};
 
 void ew__jr_give_up(ew__jr_call *entry, int64_t code, ew_status status, const char *message) {
     if (entry->base.id.len)

@@ -113,6 +113,18 @@ static bool on_piece(ew__rpc_reader *reader, ew_str text) {
     return true;
 }
 
+/* The same for as many pieces of that stream as there are. */
+static size_t on_row(ew__rpc_reader *reader, ew_str lines) {
+    ew__rpc_call *entry = reader->calls->speaks;
+    ew_str row[EW__ROW_MAX];
+    size_t used = 0, n = ew__rpc_read_row(lines, entry->id, row, EW__ROW_MAX, &used), taken = n;
+    if (n > 0)
+        ew__jr_answer_row(ew__jr_call_of(entry), row, &taken);
+    if (taken < n) /* the others wait: they are read again, after the brace and the newline of the last one taken */
+        used = (size_t)(row[taken - 1].ptr + row[taken - 1].len + 2 - lines.ptr);
+    return used;
+}
+
 /* It is answered, unless the answer could be taken for that to a call of the peer's own (a null id). */
 static void on_no_text(ew__rpc_reader *reader, ew__line_event event, const char *problem, ew_str text) {
     ew__jr_peer *peer = jr_of_reader(reader);
@@ -142,7 +154,7 @@ static void on_ended(ew__rpc_reader *reader) {
 }
 
 static const ew__rpc_reader_ops reader_ops = {
-    .piece = on_piece, .text = on_text, .refuse = on_no_text, .lost = on_lost, .ended = on_ended};
+    .row = on_row, .piece = on_piece, .text = on_text, .refuse = on_no_text, .lost = on_lost, .ended = on_ended};
 
 /* ---- life ---- */
 

@@ -383,13 +383,29 @@ static void on_state(ew__rf_call *entry, ew_str trace_id) {
     begin_input(entry);
 }
 
-static void give_chunk(ew__rf_call *entry, ew_str json) {
+static void give_row(ew__rf_call *entry, const ew_str *row, size_t *n) {
     entry->base.all->speaks = &entry->base;
     ew_call *call = ew_call_ref(entry->base.call); /* the caller may let go while it takes the chunk */
-    ew_err err = ew__call_chunk_valid(call, json);
+    ew_err err = *n == 1 ? ew__call_chunk_valid(call, row[0]) : ew__call_chunk_row(call, row, n);
     if (call->callee_open && err == EW_FULL)
         ew__rpc_call_block(&entry->base);
     ew_call_unref(call);
+}
+
+static void give_chunk(ew__rf_call *entry, ew_str json) {
+    size_t n = 1;
+    give_row(entry, &json, &n);
+}
+
+size_t ew__rf_took_row(ew__rf_peer *peer, const ew_str *texts, size_t n) {
+    ew__rpc_call *entry = peer->calls.speaks;
+    ew_str row[EW__RF_ROW];
+    size_t k = 0;
+    while (entry && k < n && ew__rf_is_simple_chunk(texts[k], entry->id, &row[k]))
+        k++;
+    if (k > 0)
+        give_row(rf_call(entry), row, &k);
+    return k;
 }
 
 /* The stream that spoke last mostly goes on: then its id needs no looking up, and its message no parsing. */

@@ -4,6 +4,7 @@
  */
 #include "wire/reflection/codec.h"
 #include "wire/hops.h"
+#include "wire/put.h"
 
 #define NONE ((ew_str){NULL, 0})
 
@@ -232,25 +233,49 @@ void ew__rf_put_state(ew__rpc_out *out, ew_str id, ew_str trace_id) {
     ew__rpc_out_add(out, EW_STR("\"}}}"));
 }
 
+#define CHUNK_HEAD EW_STR("{\"jsonrpc\":\"2.0\",\"method\":\"streamChunk\",\"params\":{\"requestId\":")
+#define CHUNK_MIDDLE EW_STR(",\"chunk\":")
+#define CHUNK_TAIL EW_STR("}}")
+
 static void put_piece_of_stream(ew__rpc_out *out, ew_str head, ew_str id, ew_str chunk) {
     ew__rpc_out_begin(out, head);
     ew__rpc_out_add(out, id);
-    ew__rpc_out_add(out, EW_STR(",\"chunk\":"));
+    ew__rpc_out_add(out, CHUNK_MIDDLE);
     ew__rpc_out_add(out, chunk);
-    ew__rpc_out_add(out, EW_STR("}}"));
+    ew__rpc_out_add(out, CHUNK_TAIL);
 }
-
-#define CHUNK_HEAD EW_STR("{\"jsonrpc\":\"2.0\",\"method\":\"streamChunk\",\"params\":{\"requestId\":")
 
 void ew__rf_put_chunk(ew__rpc_out *out, ew_str id, ew_str chunk) { put_piece_of_stream(out, CHUNK_HEAD, id, chunk); }
 
-bool ew__rf_is_chunk(ew_str text, ew_str id, ew_str *ret_chunk) {
-    const ew_str head = CHUNK_HEAD, middle = EW_STR(",\"chunk\":");
-    size_t before = head.len + id.len + middle.len;
-    return text.len > before + 2 && memcmp(text.ptr, head.ptr, head.len) == 0 &&
+size_t ew__rf_around_chunk(ew_str id) { return CHUNK_HEAD.len + id.len + CHUNK_MIDDLE.len + CHUNK_TAIL.len; }
+
+uint8_t *ew__rf_write_chunk(uint8_t *at, ew_str id, ew_str chunk) {
+    at = ew__put_str(ew__put_str(ew__put_str(at, CHUNK_HEAD), id), CHUNK_MIDDLE);
+    return ew__put_str(ew__put_str(at, chunk), CHUNK_TAIL);
+}
+
+/* Whether a chunk stands between head and tail, whatever it is. */
+static bool stands_around(ew_str text, ew_str id, size_t *ret_before) {
+    const ew_str head = CHUNK_HEAD, middle = CHUNK_MIDDLE, tail = CHUNK_TAIL;
+    *ret_before = head.len + id.len + middle.len;
+    return text.len > *ret_before + tail.len && memcmp(text.ptr, head.ptr, head.len) == 0 &&
            memcmp(text.ptr + head.len + id.len, middle.ptr, middle.len) == 0 &&
-           memcmp(text.ptr + head.len, id.ptr, id.len) == 0 && memcmp(text.ptr + text.len - 2, "}}", 2) == 0 &&
-           ew__json_value_between(text, before, 2, ret_chunk);
+           memcmp(text.ptr + head.len, id.ptr, id.len) == 0 &&
+           memcmp(text.ptr + text.len - tail.len, tail.ptr, tail.len) == 0;
+}
+
+bool ew__rf_is_chunk(ew_str text, ew_str id, ew_str *ret_chunk) {
+    size_t before = 0;
+    return stands_around(text, id, &before) && ew__json_value_between(text, before, CHUNK_TAIL.len, ret_chunk);
+}
+
+bool ew__rf_is_simple_chunk(ew_str text, ew_str id, ew_str *ret_chunk) {
+    size_t before = 0;
+    if (!stands_around(text, id, &before))
+        return false;
+    *ret_chunk = ew__str(text.ptr + before, text.len - before - CHUNK_TAIL.len);
+    const char *end = ret_chunk->ptr + ret_chunk->len;
+    return ew__json_simple_end(ret_chunk->ptr, end) == end;
 }
 
 void ew__rf_put_result(ew__rpc_out *out, ew_str id, ew_str result, ew_str trace_id) {

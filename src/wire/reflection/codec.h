@@ -74,6 +74,8 @@ ew_err ew__rf_write_fault(ew__buf *buf, int64_t code, const ew_fault *fault, ew_
 
 /* Whether a text is, to the byte, what ew__rf_put_chunk writes for this id. False: it may say the same otherwise. */
 bool ew__rf_is_chunk(ew_str text, ew_str id, ew_str *ret_chunk);
+/* The same, if the chunk is also one that ew__json_simple_end knows. */
+bool ew__rf_is_simple_chunk(ew_str text, ew_str id, ew_str *ret_chunk);
 
 bool ew__rf_is_plain(ew_str text); /* known.c: ew__json_is_plain, quick for short texts */
 /*
@@ -85,6 +87,9 @@ bool ew__rf_is_result(ew_str text, ew_str *ret_id, ew__rf_result *ret);
 
 void ew__rf_put_state(ew__rpc_out *out, ew_str id, ew_str trace_id);
 void ew__rf_put_chunk(ew__rpc_out *out, ew_str id, ew_str chunk);
+/* The same, written into memory that has room for it: what is around the chunk, and the chunk. Returns its end. */
+size_t ew__rf_around_chunk(ew_str id);
+uint8_t *ew__rf_write_chunk(uint8_t *at, ew_str id, ew_str chunk);
 void ew__rf_put_result(ew__rpc_out *out, ew_str id, ew_str result, ew_str trace_id);
 void ew__rf_put_input(ew__rpc_out *out, ew_str id, ew_str chunk);
 void ew__rf_put_input_end(ew__rpc_out *out, ew_str id);

@@ -97,6 +97,9 @@ void ew__rf_resume_later(ew__rf_peer *peer);
 
 /* owner: large pieces in its memory may be sent from there; may be NULL. */
 void ew__rf_send(ew__rf_peer *peer, const ew__rpc_out *message, ew_call *owner);
+bool ew__rf_is_short(size_t length); /* a message of that length is written at once */
+/* The messages of a row of chunks (ew__call_chunk_row), each of them short. */
+void ew__rf_send_row(ew__rf_peer *peer, ew_str id, const ew_str *row, size_t n);
 void ew__rf_send_control(ew__rf_peer *peer, const uint8_t *frame, size_t n);
 /* An error for an id (empty: null). */
 void ew__rf_send_error(ew__rf_peer *peer, ew_str id, int64_t code, const ew_fault *fault, ew_str trace_id);
@@ -116,6 +119,9 @@ void ew__rf_serve_gone(ew__rf_peer *peer);
 ew_err ew__rf_open(ew__peer *base, ew_call *call);
 uint32_t ew__rf_capacity(const ew__peer *base);
 const char *ew__rf_refuses(const ew_request_options *options);
+#define EW__RF_ROW 32
+/* How many of up to EW__RF_ROW texts, from the first on, were chunks of the stream that speaks, and were taken. */
+size_t ew__rf_took_row(ew__rf_peer *peer, const ew_str *texts, size_t n);
 bool ew__rf_took_chunk(ew__rf_peer *peer, ew_str text); /* a text that can be told by its bytes, not parsed yet */
 bool ew__rf_took_known(ew__rf_peer *peer, ew_str text); /* the same for the two messages of each call */
 void ew__rf_notified(ew__rf_peer *peer, const ew__json_doc *doc,

@@ -57,18 +57,53 @@ static void write_large(ew__rf_peer *peer, const ew__rpc_out *message, ew_call *
 }
 
 /* Half a message must not leave: without memory for a whole one the connection closes. */
-void ew__rf_send(ew__rf_peer *peer, const ew__rpc_out *message, ew_call *owner) {
+static void written(ew__rf_peer *peer) {
     ew__conn *conn = peer->peer.conn;
-    if (peer->closed || !ew__ws_may_send(&peer->ws))
-        return;
-    if (EW__LIKELY(EW__WS_HEAD_ROOM + message->len <= ROOM))
-        write_small(peer, message);
-    else
-        write_large(peer, message, owner);
     if (EW__UNLIKELY(conn->out.err != EW_OK))
         ew__rf_abort(peer);
     else
         conn->ops->send(conn);
+}
+
+bool ew__rf_is_short(size_t length) { return EW__WS_HEAD_ROOM + length <= ROOM; }
+
+void ew__rf_send(ew__rf_peer *peer, const ew__rpc_out *message, ew_call *owner) {
+    if (peer->closed || !ew__ws_may_send(&peer->ws))
+        return;
+    if (EW__LIKELY(ew__rf_is_short(message->len)))
+        write_small(peer, message);
+    else
+        write_large(peer, message, owner);
+    written(peer);
+}
+
+/* As many messages as there is room for in one run of the queue; returns how many, n if there is no memory. */
+static size_t write_chunks(ew__rf_peer *peer, ew_str id, const ew_str *row, size_t n) {
+    ew__out *out = &peer->peer.conn->out;
+    size_t around = ew__rf_around_chunk(id), room = 0, k = 0;
+    for (; k < n && room + EW__WS_HEAD_ROOM + around + row[k].len <= ROOM; k++)
+        room += EW__WS_HEAD_ROOM + around + row[k].len;
+    uint8_t *start = ew__out_room(out, room), *at = start;
+    if (!start)
+        return n;
+    for (size_t i = 0; i < k; i++) {
+        size_t length = around + row[i].len;
+        at += ew__ws_head(&peer->ws, false, length, at);
+        (void)ew__rf_write_chunk(at, id, row[i]);
+        if (peer->peer.role == EW__SERVE)
+            ew__ws_mask(at, length, at - 4, 0);
+        at += length;
+    }
+    ew__out_commit(out, (size_t)(at - start));
+    return k;
+}
+
+void ew__rf_send_row(ew__rf_peer *peer, ew_str id, const ew_str *row, size_t n) {
+    if (peer->closed || !ew__ws_may_send(&peer->ws))
+        return;
+    for (size_t i = 0; i < n;)
+        i += write_chunks(peer, id, row + i, n - i);
+    written(peer);
 }
 
 void ew__rf_send_control(ew__rf_peer *peer, const uint8_t *frame, size_t n) {

@@ -78,6 +78,21 @@ static ew_err on_chunk(ew_call *call, ew_str json) {
     return peer->closed ? EW_ENOMEM : ew__rpc_call_pace(&entry->base);
 }
 
+static ew_err on_row(ew_call *call, const ew_str *row, size_t *n) {
+    ew__rf_call *entry = call->caller_ud;
+    ew__rf_peer *peer = ew__rf_of(&entry->base);
+    size_t around = ew__rf_around_chunk(entry->base.id);
+    if (entry->base.id.len == 0 || !ew__rf_is_short(around + EW__ROW_CHUNK) ||
+        !ew__rpc_fits(&peer->calls, around + EW__ROW_CHUNK)) {
+        *n = 1;
+        return on_chunk(call, row[0]);
+    }
+    if (!ew__rpc_has_place(&peer->calls, *n * around + ew__row_bytes(row, *n)))
+        return EW_ELIMIT;
+    ew__rf_send_row(peer, entry->base.id, row, *n);
+    return peer->closed ? EW_ENOMEM : ew__rpc_call_pace(&entry->base);
+}
+
 static void send_fault(ew__rf_call *entry, const ew_fault *fault) {
     if (entry->base.id.len)
         ew__rf_send_error(ew__rf_of(&entry->base), entry->base.id, 0, fault, trace_id(entry->base.call));
@@ -123,7 +138,7 @@ static void on_end(ew_call *call, const ew__end *end) {
 static void on_input_room(ew_call *call) { ew__rpc_call_unblock(&((ew__rf_call *)call->caller_ud)->base); }
 
 static const ew__caller_ops caller = {
-    .accepted = on_accepted, .chunk = on_chunk, .end = on_end, .input_room = on_input_room};
+    .accepted = on_accepted, .chunk = on_chunk, .chunk_row = on_row, .end = on_end, .input_room = on_input_room};
 
 static void give_up(ew__rf_call *entry, ew_status status, const char *message) {
     send_fault(entry, &(ew_fault){.status = status, .message = ew_str_from(message)});

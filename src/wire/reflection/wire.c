@@ -157,10 +157,31 @@ static void on_event(ew__rf_peer *peer, ew__ws_event event) {
     }
 }
 
+/* Where a stream comes, messages are taken many at once; those that are too many when a reader is behind go back. */
+static bool take_row(ew__rf_peer *peer) {
+    ew_str texts[EW__RF_ROW];
+    size_t i = 0, n = peer->calls.speaks ? ew__ws_row(&peer->ws, texts, EW__RF_ROW) : 0;
+    if (n == 0)
+        return false;
+    peer->progress = 0;
+    peer->progress_at = ew__rf_home(peer)->now;
+    while (i < n && !peer->closed && !ew__rpc_must_pause(&peer->calls)) {
+        size_t taken = ew__rf_took_row(peer, texts + i, n - i);
+        if (taken == 0)
+            on_message(peer, texts[i]);
+        i += taken ? taken : 1;
+    }
+    if (!peer->closed)
+        ew__ws_row_back(&peer->ws, texts + i, n - i);
+    return true;
+}
+
 static void take_frames(ew__rf_peer *peer, const uint8_t *bytes, size_t n) {
     (void)ew__ws_feed(&peer->ws, bytes, n);
     peer->reading = true;
     while (!peer->closed && !(peer->paused = ew__rpc_must_pause(&peer->calls))) {
+        if (take_row(peer))
+            continue;
         ew__ws_event event = ew__ws_next(&peer->ws, ew__rf_home(peer)->now);
         if (event == EW__WS_MORE)
             break;

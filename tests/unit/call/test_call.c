@@ -9,7 +9,7 @@
 
 typedef struct book {
     ew_call *call; /* a reference of the test */
-    unsigned n_ends, n_chunks, n_cancels, n_inputs, n_input_ends, n_rooms, n_opens;
+    unsigned n_ends, n_chunks, n_rows, n_cancels, n_inputs, n_input_ends, n_rooms, n_opens;
     ew_status status;
     ew_origin origin;
     bool released;
@@ -32,6 +32,18 @@ static ew_err on_chunk(ew_call *call, ew_str json) {
     return b->reader_full ? EW_FULL : EW_OK;
 }
 
+/* Takes three at a time. */
+static ew_err on_row(ew_call *call, const ew_str *row, size_t *n) {
+    book *b = call->caller_ud;
+    assert_true(*n > 0 && row[0].len > 0);
+    b->n_rows++;
+    *n = *n < 3 ? *n : 3;
+    if (b->chunk_error != EW_OK)
+        return b->chunk_error;
+    b->n_chunks += (unsigned)*n;
+    return b->reader_full ? EW_FULL : EW_OK;
+}
+
 static void on_end(ew_call *call, const ew__end *end) {
     book *b = call->caller_ud;
     assert_false(b->released);
@@ -43,6 +55,7 @@ static void on_end(ew_call *call, const ew__end *end) {
 }
 
 static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end};
+static const ew__caller_ops row_caller = {.chunk = on_chunk, .chunk_row = on_row, .end = on_end};
 
 static void on_open(ew_call *call) { ((book *)call->callee_ud)->n_opens++; }
 
@@ -341,11 +354,78 @@ static void test_call_call__random_orders(void **state) {
     }
 }
 
+/* ---- rows ---- */
+
+static ew_err give_row(ew_call *call, size_t *n) {
+    const ew_str row[5] = {EW_STR("1"), EW_STR("[2]"), EW_STR("\"3\""), EW_STR("4"), EW_STR("{}")};
+    assert_true(*n <= 5);
+    return ew__call_chunk_row(call, row, n);
+}
+
+static void check_row(const ew__caller_ops *ops, book *b, ew_err expected, size_t taken) {
+    world w;
+    size_t n = 5;
+    world_init(&w, 1);
+    open_book(&w, b, 0);
+    b->call->caller = ops;
+    assert_int_equal(give_row(b->call, &n), expected);
+    assert_int_equal(n, taken);
+    close_book(&w, b);
+    world_done(&w);
+}
+
+/* All of them, however they are taken; those who are behind get no more than what they took when they said so. */
+static void test_call_call__rows(void **state) {
+    (void)state;
+    book one_by_one = {0}, three = {0}, full = {.reader_full = true}, full_at_three = {.reader_full = true};
+    check_row(&caller, &one_by_one, EW_OK, 5);
+    assert_int_equal(one_by_one.n_chunks, 5);
+    check_row(&row_caller, &three, EW_OK, 5);
+    assert_int_equal(three.n_chunks, 5);
+    assert_int_equal(three.n_rows, 2);
+    check_row(&caller, &full, EW_FULL, 1);
+    assert_int_equal(full.n_chunks, 1);
+    check_row(&row_caller, &full_at_three, EW_FULL, 3);
+    assert_int_equal(full_at_three.n_chunks, 3);
+}
+
+/* A row of which something is lost ends the call, once. */
+static void test_call_call__lost_rows(void **state) {
+    (void)state;
+    book lost = {.chunk_error = EW_ELIMIT, .end_at_cancel = true};
+    check_row(&row_caller, &lost, EW_ELIMIT, 3);
+    assert_int_equal(lost.n_ends, 1);
+    assert_int_equal(lost.status, EW_STATUS_RESOURCE_EXHAUSTED);
+    assert_int_equal(lost.n_rows, 1);
+}
+
+/* Nobody wants them, or nobody is there any more. */
+static void test_call_call__late_rows(void **state) {
+    (void)state;
+    world w;
+    book b = {0};
+    size_t n = 5;
+    world_init(&w, 1);
+    open_book(&w, &b, 0);
+    b.call->caller = &row_caller;
+    b.call->wants_chunks = false;
+    assert_int_equal(give_row(b.call, &n), EW_OK);
+    assert_int_equal(n, 5);
+    assert_int_equal(ew_call_done(b.call, EW_STR("0")), EW_OK);
+    assert_int_equal(give_row(b.call, &n), EW_EENDED);
+    assert_int_equal(b.n_chunks, 0);
+    assert_int_equal(b.n_rows, 0);
+    close_book(&w, &b);
+    world_done(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_call_call__done_once), cmocka_unit_test(test_call_call__invalid_result),
         cmocka_unit_test(test_call_call__deadline),  cmocka_unit_test(test_call_call__lost_reader),
         cmocka_unit_test(test_call_call__too_many),  cmocka_unit_test(test_call_call__random_orders),
+        cmocka_unit_test(test_call_call__rows),      cmocka_unit_test(test_call_call__lost_rows),
+        cmocka_unit_test(test_call_call__late_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -430,6 +430,97 @@ static void test_frame_ws__keeps_its_bytes(void **state) {
     free(w);
 }
 
+/*
+ * The same messages come out if they are taken many at once, and some of them go back: whatever else is said between
+ * them, and however they were cut.
+ */
+static void drain_rows(world *w, FILE *out, size_t max, size_t keep) {
+    for (int turns = 0; turns < 1000; turns++) {
+        ew_str row[8];
+        size_t n = ew__ws_row(&w->ws, row, max), kept = n < keep ? n : keep;
+        assert_true(n <= max);
+        for (size_t i = 0; i < kept; i++) {
+            (void)fprintf(out, "T%.*s|", (int)row[i].len, row[i].ptr);
+        }
+        ew__ws_row_back(&w->ws, row + kept, n - kept);
+        if (n > 0) {
+            continue;
+        }
+        ew__ws_event event = ew__ws_next(&w->ws, w->env.now_ns);
+        if (event == EW__WS_MORE || event == EW__WS_ERROR) {
+            (void)fputs(event == EW__WS_ERROR ? "!" : "", out);
+            return;
+        }
+        (void)fprintf(out, "%c%.*s|", event == EW__WS_TEXT ? 'T' : '.', (int)ew__ws_payload(&w->ws).len,
+                      ew__ws_payload(&w->ws).len ? ew__ws_payload(&w->ws).ptr : "");
+    }
+    fail_msg("no end of rows");
+}
+
+static void check_rows(bool server, const char *bytes, size_t n, const char *want) {
+    for (size_t cut = 1; cut <= n; cut++) {
+        for (size_t keep = 1; keep < 4; keep++) {
+            char *text = NULL;
+            size_t text_len;
+            FILE *out = open_memstream(&text, &text_len);
+            world *w = malloc(sizeof(*w));
+            assert_true(out != NULL && w != NULL);
+            open_world(w, server, 1000);
+            assert_int_equal(ew__ws_feed(&w->ws, bytes, cut), EW_OK);
+            drain_rows(w, out, 4, keep);
+            assert_int_equal(ew__ws_feed(&w->ws, bytes + cut, n - cut), EW_OK);
+            if (w->ws.event != EW__WS_ERROR) {
+                drain_rows(w, out, 4, keep);
+            }
+            close_world(w);
+            free(w);
+            (void)fclose(out);
+            assert_string_equal(text, want);
+            free(text);
+        }
+    }
+}
+
+static void test_frame_ws__rows(void **state) {
+    (void)state;
+    char frames[600], *at = frames;
+    memcpy(at,
+           "\x81\x01"
+           "a"
+           "\x81\x01"
+           "b"
+           "\x89\x01p"
+           "\x81\x02"
+           "\xc3\xa4"
+           "\x01\x01x"
+           "\x80\x01y",
+           19);
+    at += 19;
+    memcpy(at, "\x81\x7e\x00\x80", 4); /* a longer head */
+    memset(at + 4, 'l', 128);
+    memcpy(at + 132,
+           "\x81\x01"
+           "c"
+           "\x82\x01"
+           "d",
+           6);
+    at += 138;
+    char want[400];
+    (void)snprintf(want, sizeof(want), "Ta|Tb|.p|T\xc3\xa4|Txy|T%.*s|Tc|.d|", 128, frames + 23);
+    check_rows(false, frames, (size_t)(at - frames), want);
+    check_rows(false,
+               BYTES("\x81\x01"
+                     "a"
+                     "\x81\x01\xff"),
+               "Ta|!"); /* no UTF-8: refused, and nothing before it is lost */
+    check_rows(true,
+               BYTES("\x81\x81\1\2\3\4`"
+                     "\x81\x82\4\3\2\1fa"
+                     "\x89\x80" KEY0 "\x81\x82" KEY0 "\xc3\xa4"
+                     "\x81\x81" KEY0 "c"),
+               "Ta|Tbb|.|T\xc3\xa4|Tc|");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frame_ws__reads_messages),  cmocka_unit_test(test_frame_ws__lengths),
@@ -438,7 +529,7 @@ int main(void) {
         cmocka_unit_test(test_frame_ws__size_limit),      cmocka_unit_test(test_frame_ws__fragment_limit),
         cmocka_unit_test(test_frame_ws__control_limit),   cmocka_unit_test(test_frame_ws__memory_goes_back),
         cmocka_unit_test(test_frame_ws__no_memory),       cmocka_unit_test(test_frame_ws__connections_share_a_scratch),
-        cmocka_unit_test(test_frame_ws__keeps_its_bytes),
+        cmocka_unit_test(test_frame_ws__keeps_its_bytes), cmocka_unit_test(test_frame_ws__rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

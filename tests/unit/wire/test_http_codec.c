@@ -18,7 +18,7 @@
 static ew__blocks pool;
 
 static char *text_of(ew__out *out) {
-    static char text[20000];
+    static char text[EW__ROW_MAX * (EW__ROW_CHUNK + 40)];
     size_t n = 0;
     assert_int_equal(out->err, EW_OK);
     while (out->bytes > 0) {
@@ -101,6 +101,69 @@ static void test_wire_http__block(void **state) {
         assert_string_equal(text_of(&out), expected);
     }
     ew__out_done(&out);
+}
+
+/* What is written for a row is the body that the blocks would make, in fewer chunks; and what is read of it is the row. */
+static void test_wire_http__rows(void **state) {
+    (void)state;
+    ew_str row[EW__ROW_MAX], got[EW__ROW_MAX];
+    static char json[EW__ROW_CHUNK];
+    ew__out out;
+    ew__out_init(&out, &pool);
+    memset(json, '7', sizeof json);
+    json[0] = json[sizeof json - 1] = '"';
+    row[0] = EW_STR("{\"i\":1}");
+    row[1] = EW_STR("2");
+    ew__http_write_row(&out, true, row, 2);
+    assert_string_equal(text_of(&out), "30\r\ndata: {\"message\":{\"i\":1}}\n\ndata: {\"message\":2}\n\n\r\n");
+    ew__http_write_row(&out, false, row, 2);
+    assert_string_equal(text_of(&out), "data: {\"message\":{\"i\":1}}\n\ndata: {\"message\":2}\n\n");
+    for (size_t n = 1; n <= EW__ROW_MAX; n++) { /* the longest ones need several chunks of HTTP */
+        row[n - 1] = ew__str(json, sizeof json);
+        ew__http_write_row(&out, false, row, n);
+        size_t len = out.bytes;
+        ew_str piece = ew__str(text_of(&out), len);
+        assert_int_equal(ew__http_read_row(&piece, got, EW__ROW_MAX), n);
+        assert_int_equal(piece.len, 0);
+        for (size_t i = 0; i < n; i++)
+            assert_true(ew_str_eq(got[i], row[i]));
+        ew__http_write_row(&out, true, row, n);
+        assert_true(out.bytes > len && out.bytes < len + n * 10);
+        ew__out_consume(&out, out.bytes);
+    }
+    ew__out_done(&out);
+}
+
+/* Blocks that are anything else are left, and all behind them. */
+static void test_wire_http__reads_rows(void **state) {
+    (void)state;
+    static const char good[] = "data: {\"message\":[1, \"\\n\"]}\n\n";
+    static const char *const others[] = {"data: {\"message\":1}\n",
+                                         "data: {\"message\":1}\n\r",
+                                         "data: {\"message\": 1}\n\n",
+                                         "data:{\"message\":1}\n\n",
+                                         "data: {\"result\":1}\n\n",
+                                         "data: {\"message\":}\n\n",
+                                         "data: {\"message\":\"\xc3\xa4\"}\n\n",
+                                         "error: {\"error\":{}}\n\n",
+                                         "data: {\"message\":1,\"a\":2}\n\n",
+                                         "data: {\"message\":1",
+                                         "\n",
+                                         ": x\n\n",
+                                         "data: {\"message\":01}\n\n",
+                                         ""};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char text[200];
+        ew_str row[3] = {{NULL, 0}}, piece;
+        (void)snprintf(text, sizeof text, "%s%s%s", good, good, others[i]);
+        piece = ew_str_from(text);
+        assert_int_equal(ew__http_read_row(&piece, row, 3), 2);
+        assert_true(ew_str_eq(piece, ew_str_from(others[i])));
+        assert_true(ew_str_eq(row[0], EW_STR("[1, \"\\n\"]")) && ew_str_eq(row[1], row[0]));
+        piece = ew_str_from(text);
+        assert_int_equal(ew__http_read_row(&piece, row, 1), 1);
+        assert_int_equal(piece.len, strlen(text) - strlen(good));
+    }
 }
 
 static void test_wire_http__error_body(void **state) {
@@ -365,6 +428,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_http__date),           cmocka_unit_test(test_wire_http__head),
         cmocka_unit_test(test_wire_http__block),          cmocka_unit_test(test_wire_http__error_body),
+        cmocka_unit_test(test_wire_http__rows),           cmocka_unit_test(test_wire_http__reads_rows),
         cmocka_unit_test(test_wire_http__envelope),       cmocka_unit_test(test_wire_http__host),
         cmocka_unit_test(test_wire_http__origin),         cmocka_unit_test(test_wire_http__types),
         cmocka_unit_test(test_wire_http__request),        cmocka_unit_test(test_wire_http__block_meaning),

@@ -474,8 +474,19 @@ static void test_wire_reflection_codec__plain_chunks(void **state) {
     assert_true(ew__rf_is_chunk(EW_STR(CHUNK "{\"i\":[1]}}}"), id, &chunk));
     assert_true(ew_str_eq(chunk, EW_STR("{\"i\":[1]}")));
     assert_false(ew__rf_is_chunk(EW_STR(CHUNK "1}}"), EW_STR("\"b\""), &chunk));
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         assert_false(ew__rf_is_chunk(ew_str_from(others[i]), id, &chunk));
+        assert_false(ew__rf_is_simple_chunk(ew_str_from(others[i]), id, &chunk));
+    }
+    assert_true(ew__rf_is_simple_chunk(EW_STR(CHUNK "{\"i\":[1]}}}"), id, &chunk));
+    assert_true(ew_str_eq(chunk, EW_STR("{\"i\":[1]}")));
+    assert_false(ew__rf_is_simple_chunk(EW_STR(CHUNK "1}}"), EW_STR("\"b\""), &chunk));
+    assert_false(ew__rf_is_simple_chunk(EW_STR(CHUNK "\"\xc3\xa4\"}}"), id, &chunk)); /* but it is one */
+    assert_true(ew__rf_is_chunk(EW_STR(CHUNK "\"\xc3\xa4\"}}"), id, &chunk));
+    uint8_t text[200];
+    size_t n = (size_t)(ew__rf_write_chunk(text, id, EW_STR("[1]")) - text);
+    assert_true(ew_str_eq(ew__str(text, n), EW_STR(CHUNK "[1]}}")));
+    assert_int_equal(n, ew__rf_around_chunk(id) + 3);
 #undef CHUNK
 }
 

@@ -448,6 +448,40 @@ static void test_wire_rpc__data_frames(void **state) {
     }
 }
 
+/* Frames of one stream, a line each, up to the first that is anything else. */
+static void test_wire_rpc__frame_rows(void **state) {
+    (void)state;
+#define FRAME RPC "'id':'i','stream':2,'data':"
+    static const char *const others[] = {FRAME "3}",
+                                         FRAME "3}\r\n",
+                                         FRAME "3} \n",
+                                         FRAME "3}}\n",
+                                         FRAME " 3}\n",
+                                         FRAME "\xc3\xa4}\n",
+                                         FRAME "3\n}",
+                                         FRAME "01}\n",
+                                         FRAME,
+                                         "\n",
+                                         "",
+                                         RPC "'id':'j','stream':2,'data':3}\n",
+                                         RPC "'id':'i','stream':3,'data':3}\n"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char text[400];
+        ew_str frames[4];
+        size_t used = 7, rest = strlen(others[i]);
+        (void)snprintf(text, sizeof text, "%s%s%s", FRAME "[1, 'x']}\n", FRAME "2}\n", others[i]);
+        swap_quotes(text);
+        assert_int_equal(ew__rpc_read_row(ew_str_from(text), EW_STR("\"i\""), frames, 4, &used), 2);
+        assert_int_equal(used, strlen(text) - rest);
+        assert_true(ew_str_eq(frames[0], EW_STR("[1, \"x\"]")) && ew_str_eq(frames[1], EW_STR("2")));
+        assert_int_equal(ew__rpc_read_row(ew_str_from(text), EW_STR("\"i\""), frames, 1, &used), 1);
+        assert_int_equal(used, strlen(FRAME "[1, 'x']}\n"));
+        assert_int_equal(ew__rpc_read_row(ew_str_from(text), EW_STR("\"h\""), frames, 4, &used), 0);
+        assert_int_equal(used, 0);
+    }
+#undef FRAME
+}
+
 /* Whether a result is told by its bytes; if its id is a good one, the reader of envelopes must find the same. */
 static bool told_result(ew_str text) {
     ew_str id, result;
@@ -571,15 +605,15 @@ static void test_wire_rpc__own_ids(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wire_rpc__version),   cmocka_unit_test(test_wire_rpc__method),
-        cmocka_unit_test(test_wire_rpc__params),    cmocka_unit_test(test_wire_rpc__ids),
-        cmocka_unit_test(test_wire_rpc__answers),   cmocka_unit_test(test_wire_rpc__streams),
-        cmocka_unit_test(test_wire_rpc__repeated),  cmocka_unit_test(test_wire_rpc__many_members),
-        cmocka_unit_test(test_wire_rpc__no_object), cmocka_unit_test(test_wire_rpc__key),
-        cmocka_unit_test(test_wire_rpc__text),      cmocka_unit_test(test_wire_rpc__read_error),
-        cmocka_unit_test(test_wire_rpc__put),       cmocka_unit_test(test_wire_rpc__write_error),
-        cmocka_unit_test(test_wire_rpc__own_ids),   cmocka_unit_test(test_wire_rpc__data_frames),
-        cmocka_unit_test(test_wire_rpc__results),
+        cmocka_unit_test(test_wire_rpc__version),     cmocka_unit_test(test_wire_rpc__method),
+        cmocka_unit_test(test_wire_rpc__params),      cmocka_unit_test(test_wire_rpc__ids),
+        cmocka_unit_test(test_wire_rpc__answers),     cmocka_unit_test(test_wire_rpc__streams),
+        cmocka_unit_test(test_wire_rpc__repeated),    cmocka_unit_test(test_wire_rpc__many_members),
+        cmocka_unit_test(test_wire_rpc__no_object),   cmocka_unit_test(test_wire_rpc__key),
+        cmocka_unit_test(test_wire_rpc__text),        cmocka_unit_test(test_wire_rpc__read_error),
+        cmocka_unit_test(test_wire_rpc__put),         cmocka_unit_test(test_wire_rpc__write_error),
+        cmocka_unit_test(test_wire_rpc__own_ids),     cmocka_unit_test(test_wire_rpc__frame_rows),
+        cmocka_unit_test(test_wire_rpc__data_frames), cmocka_unit_test(test_wire_rpc__results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
