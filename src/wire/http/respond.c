@@ -161,7 +161,7 @@ static ew_err on_chunk(ew_call *call, ew_str json) {
     ew__http_server *server = call->caller_ud;
     if (!has_place(server->peer.conn, json.len))
         return EW_ELIMIT;
-    return send_chunks(server, write_block(server, EW_STR("data: {\"message\":"), json, EW_STR("}")));
+    return send_chunks(server, write_block(server, EW__HTTP_MESSAGE_HEAD, json, EW_STR("}")));
 }
 
 static ew_err on_row(ew_call *call, const ew_str *row, size_t *n) {
