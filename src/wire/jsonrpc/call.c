@@ -274,17 +274,12 @@ static ew_err add_call(ew__jr_peer *peer, ew__jr_call *entry, ew_call *call) {
     return err == EW_OK ? ew__rpc_call_send(&entry->base, &callee) : err;
 }
 
-/* Whether the peer must be known before the call can leave: there is something that only one of ours is told. */
-static bool asks_first(const ew_call *call) {
-    return call->kind == EW__CALL_RUN && (call->hops || (call->wants_chunks && !call->notify));
-}
-
 ew_err ew__jr_open(ew__peer *base, ew_call *call) {
     ew__jr_peer *peer = (ew__jr_peer *)(void *)base;
     if (ew__jr_capacity(base) == 0)
         return EW_EBUSY;
     call->wire = base->wire->name;
-    bool asks = peer->kind <= EW__JR_ASKED && asks_first(call);
+    bool asks = ew__jr_asks_first(peer, call);
     if (call->notify && !asks) {
         notify(peer, call);
         return EW_OK;
@@ -383,9 +378,9 @@ static void open_stream(ew__jr_call *entry, ew_str result) {
 }
 
 static void on_listing(ew__jr_call *entry, ew_str document) {
+    ew__jr_peer *peer = ew__jr_peer_of(entry);
+    bool everywire = ew__jr_is_everywire(document);
     ew__buf listing;
-    if (ew__jr_peer_of(entry)->kind == EW__JR_UNKNOWN)
-        ew__jr_peer_of(entry)->kind = ew__jr_is_everywire(document) ? EW__JR_EVERYWIRE : EW__JR_OTHER;
     ew__buf_init(&listing, entry->base.call->home->env, SIZE_MAX / 2);
     ew_err err = ew__jr_read_discover(&listing, document);
     if (err == EW_OK)
@@ -394,6 +389,8 @@ static void on_listing(ew__jr_call *entry, ew_str document) {
         ew__jr_fail(entry, err == EW_EPROTO ? EW_ORIGIN_PROTOCOL : EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL,
                     err == EW_EPROTO ? "the answer to rpc.discover is no OpenRPC document" : "out of memory");
     ew__buf_done(&listing);
+    if (peer->kind < EW__JR_EVERYWIRE)
+        ew__jr_learn(peer, everywire);
 }
 
 void ew__jr_answer(ew__jr_call *entry, const ew__rpc *message) {

@@ -61,8 +61,14 @@ typedef struct ew__jr_call {
     };
 } ew__jr_call;
 
-/* What is known of the other side. */
-enum { EW__JR_UNKNOWN, EW__JR_ASKED, EW__JR_EVERYWIRE, EW__JR_OTHER };
+/* Whether the peer is an everywire instance (ask.c). The values before EW__JR_EVERYWIRE are undecided. */
+enum {
+    EW__JR_UNKNOWN, /* rpc.discover was not sent */
+    EW__JR_ASKED,   /* calls wait for the answer */
+    EW__JR_SILENT,  /* no answer in time; a late one still counts */
+    EW__JR_EVERYWIRE,
+    EW__JR_OTHER
+};
 
 /* Both roles are one struct: a connection is used both ways, whoever dialled. */
 struct ew__jr_peer {
@@ -158,8 +164,13 @@ void ew__jr_fail_sent(ew__jr_peer *peer, ew_origin origin, ew_status status, ew_
 
 /* ---- ask.c ---- */
 
-void ew__jr_ask(ew__jr_peer *peer); /* sends rpc.discover once */
+/* Sends rpc.discover once per connection, and bounds the wait for its answer. */
+void ew__jr_ask(ew__jr_peer *peer);
+/* Whether the call cannot be sent before the kind of the peer is known. */
+bool ew__jr_asks_first(const ew__jr_peer *peer, const ew_call *call);
+/* Whether this id is that of an rpc.discover whose answer still matters. */
 bool ew__jr_asked(const ew__jr_peer *peer, ew_str id);
-void ew__jr_learn(ew__jr_peer *peer, bool everywire); /* and lets go what waited for it */
+/* Stores the kind of the peer and sends the calls that waited for it. */
+void ew__jr_learn(ew__jr_peer *peer, bool everywire);
 
 #endif

@@ -41,7 +41,7 @@ static void on_answer(ew__jr_peer *peer, const ew__rpc *message) {
     ew__jr_call *entry = ew__jr_find(&peer->calls.sent, message->id);
     if (entry)
         ew__jr_answer(entry, message);
-    else if (peer->kind == EW__JR_ASKED && ew__jr_asked(peer, message->id))
+    else if (ew__jr_asked(peer, message->id))
         ew__jr_learn(peer, message->kind == EW__RPC_RESULT && ew__jr_is_everywire(message->result));
     else
         ew__rpc_late(&peer->calls);

@@ -247,17 +247,25 @@ static void test_wire_jsonrpc__discover_time(void **state) {
     hear(&w, RPC "'id':$9,'method':'rpc.discover','params':{}}");
     rig_call *b = call_plain(&w, "/x/z", ""); /* others do not wait */
     hear(&w, RPC "'id':$2,'method':'/x/z','params':null}");
-    rig_advance(&w.r, 1999);
+    rig_advance(&w.r, 9999);
     hear_nothing(&w);
     rig_advance(&w.r, 1);
     hear(&w, RPC "'id':$1,'method':'/x/y','params':null}");
-    say(&w, RPC "'id':$9,'result':{'info':{'x-everywire':{'streams':true}},'methods':[]}}"); /* too late to matter */
-    assert_int_equal(world_dropped(&w), 1);
-    say(&w, RPC "'id':$1,'result':1}\n" RPC "'id':$2,'result':2}");
+    rig_call *c = call_stream(&w, "/x/y"); /* a silent peer is not waited for again */
+    hear(&w, RPC "'id':$3,'method':'/x/y','params':null}");
+    say(&w, RPC "'id':$1,'result':1}\n" RPC "'id':$2,'result':2}\n" RPC "'id':$3,'result':3}");
     check_done(a, "1");
     check_done(b, "2");
+    check_done(c, "3");
+    /* a late answer identifies the peer for later calls; a repeated one is dropped */
+    say(&w, RPC "'id':$9,'result':{'info':{'x-everywire':{'streams':true}},'methods':[]}}");
+    assert_int_equal(world_dropped(&w), 0);
     (void)call_stream(&w, "/x/y");
-    hear(&w, RPC "'id':$3,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$4,'method':'/x/y?stream=true','params':null}");
+    say(&w, RPC "'id':$9,'result':null}");
+    assert_int_equal(world_dropped(&w), 1);
+    (void)call_stream(&w, "/x/y");
+    hear(&w, RPC "'id':$5,'method':'/x/y?stream=true','params':null}");
     world_done(&w);
 }
 
