@@ -377,6 +377,10 @@ void ew__guard_chunks_begin(ew__guard *guard) {
     guard->n_fields = 0;
 }
 
+static bool is_extension(int state) { return state >= NAME_FIRST && state < SIZE_LF; }
+
+bool ew__guard_in_extension(const ew__guard *guard) { return is_extension(guard->state); }
+
 bool ew__guard_in_trailer(const ew__guard *guard) { return guard->state >= TRAILER_FIRST; }
 
 bool ew__guard_chunks_over(const ew__guard *guard) { return guard->state == OVER; }
@@ -455,13 +459,13 @@ static int framing_step(ew__guard *guard, char c) {
     case DATA_LF:
         return c == '\n' ? SIZE_FIRST : BROKEN;
     default:
-        return guard->state < SIZE_LF ? extension_step(guard, c) : trailer_step(guard, c);
+        return is_extension(guard->state) ? extension_step(guard, c) : trailer_step(guard, c);
     }
 }
 
 /* Counts what a peer could send without end; `state` is the one in which the byte was met. */
 static int count_framing(ew__guard *guard, int state, const ew__http1_limits *limits) {
-    if (state >= NAME_FIRST && state < SIZE_LF && ++guard->used > limits->chunk_extension_bytes) {
+    if (is_extension(state) && ++guard->used > limits->chunk_extension_bytes) {
         return refuse(guard, 400, "chunk extensions too long");
     }
     if (state >= TRAILER_FIRST && (++guard->used > limits->head_bytes || guard->n_fields > limits->head_fields)) {
@@ -507,7 +511,8 @@ int ew__guard_chunks(ew__guard *guard, const char *bytes, size_t n, const ew__ht
         if (status != 0) {
             return status;
         }
-        if (state == SIZE_LF && guard->state == TRAILER_FIRST) {
+        bool last_chunk = state == SIZE_LF && guard->state == TRAILER_FIRST;
+        if (last_chunk || is_extension(state) != is_extension(guard->state)) {
             break;
         }
     }

@@ -48,8 +48,8 @@ bool ew__guard_reads(ew_str name);
 bool ew__guard_authority(ew_str target, ew_str host);
 
 /*
- * Walks a chunked body until it has passed one run of data, the last chunk, the whole body, or n bytes. *ret_used gets
- * how many; 0 or a status as above. ew__guard_chunks_begin first, once the head is done.
+ * Walks a chunked body until it has passed one run of data, the ';' before the extensions of a chunk, the CR behind
+ * them, the last chunk, the whole body, or n bytes. *ret_used gets how many; 0 or a status as above. ew__guard_chunks_begin first, once the head is done.
  */
 void ew__guard_chunks_begin(ew__guard *guard);
 int ew__guard_chunks(ew__guard *guard, const char *bytes, size_t n, const ew__http1_limits *limits, size_t *ret_used);
@@ -61,6 +61,8 @@ int ew__guard_chunks(ew__guard *guard, const char *bytes, size_t n, const ew__ht
 size_t ew__guard_whole_chunk(const ew__guard *guard, const char *bytes, size_t n, ew_str *ret_data);
 /* Whether a chunk's data has been passed and the end of its line has not. */
 bool ew__guard_behind_data(const ew__guard *guard);
+/* Whether the next byte belongs to the extensions of a chunk, or is the CR behind them. */
+bool ew__guard_in_extension(const ew__guard *guard);
 bool ew__guard_in_trailer(const ew__guard *guard); /* past the last chunk */
 bool ew__guard_chunks_over(const ew__guard *guard);
 

@@ -421,6 +421,20 @@ bool ew__http1_next_chunk(ew__http1 *http, ew_str *ret_body) {
     return true;
 }
 
+/*
+ * What llhttp receives of `n` bytes of a chunked body that the guard has passed. Extensions and trailers change
+ * nothing, so llhttp sees a body without them: older releases refuse a chunk with more than one extension. extension,
+ * trailer: whether the bytes began inside one.
+ */
+static ew_str without_extras(const ew__http1 *http, const char *bytes, size_t n, bool extension, bool trailer) {
+    bool inside = ew__guard_in_extension(&http->guard);
+    if (trailer)
+        return ew__guard_chunks_over(&http->guard) ? EW_STR("\r\n") : EW_STR("");
+    if (extension)
+        return inside ? EW_STR("") : EW_STR("\r");
+    return ew__str(bytes, inside ? n - 1 : n); /* without the ';' */
+}
+
 static int step_chunked(ew__http1 *http) {
     while (http->in_len > 0) {
         size_t n;
@@ -428,7 +442,7 @@ static int step_chunked(ew__http1 *http) {
             return EW__HTTP_BODY;
         }
         const char *bytes = http->in;
-        bool trailer = ew__guard_in_trailer(&http->guard);
+        bool extension = ew__guard_in_extension(&http->guard), trailer = ew__guard_in_trailer(&http->guard);
         /* behind data only the end of its line: what follows may be a whole chunk */
         size_t most = ew__guard_behind_data(&http->guard) && http->in_len > 2 ? 2 : http->in_len;
         int status = ew__guard_chunks(&http->guard, bytes, most, http->limits, &n);
@@ -437,12 +451,8 @@ static int step_chunked(ew__http1 *http) {
         }
         http->body = ew__str(NULL, 0);
         consume(http, n);
-        if (trailer) {
-            /* Fields behind a body may change nothing, so llhttp does not see them: for it the trailer is empty. */
-            bytes = "\r\n";
-            n = ew__guard_chunks_over(&http->guard) ? 2 : 0;
-        }
-        if (!parse(http, bytes, n) || http->message_done != ew__guard_chunks_over(&http->guard)) {
+        ew_str seen = without_extras(http, bytes, n, extension, trailer);
+        if (!parse(http, seen.ptr, seen.len) || http->message_done != ew__guard_chunks_over(&http->guard)) {
             return parse_failed(http);
         }
         if (http->message_done) {

@@ -77,6 +77,8 @@ static void test_frame_http1__reads_chunks(void **state) {
            CHUNKED_HEAD
            "1\r\na\r\n0\r\nX-Sum: 1\r\nContent-Length: 9\r\nTransfer-Encoding: gzip\r\nConnection: close\r\nY:\r\n\r\n",
            "head 3 /x 0 1.1 keep chunked no length\nHost=localhost\nTransfer-Encoding=chunked\nbody a\nend\n");
+    expect(&request, CHUNKED_HEAD "2;a=b;c=\"d;\\\"\";e\r\nab\r\n1;f;g;h=i\r\nc\r\n0;j=k;l=m\r\n\r\n",
+           "head 3 /x 0 1.1 keep chunked no length\nHost=localhost\nTransfer-Encoding=chunked\nbody abc\nend\n");
     expect(&request, POST_HEAD "transfer-encoding: \tCHUNKED \r\n\r\n0\r\n\r\n",
            "head 3 /x 0 1.1 keep chunked no length\nHost=localhost\ntransfer-encoding=CHUNKED\nend\n");
 }
