@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app.h"
+#include "support/port.h"
 #include "support/sink.h"
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -205,7 +206,7 @@ int main(int argc, char **argv) {
     if (!sink_start(&server, 0, false))
         die("no telemetry server");
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", server.port);
-    (void)snprintf(nobody, sizeof nobody, "http://127.0.0.1:%u", sink_free_port());
+    (void)snprintf(nobody, sizeof nobody, "http://127.0.0.1:%u", free_port());
     start(&targets[0], "off", NULL, false, connections);
     start(&targets[1], "on", url, false, connections);
     start(&targets[2], "on, realtime", url, true, connections);

@@ -163,7 +163,8 @@ static void lose_answer(ew__exporter *exporter, const char *why) {
 
 static void on_answer(ew__exporter *exporter) {
     bool sent = exporter->answer_status >= 200 && exporter->answer_status < 300;
-    bool keep = exporter->answer_keeps && exporter->out.bytes == 0 && !exporter->stream.closing;
+    bool keep = exporter->answer_keeps && exporter->out.bytes == 0 && !exporter->stream.closing &&
+                ew__http1_unread(http_of(exporter)) == 0; /* what follows must not answer the next request */
     exporter->backoff_ms = exporter->not_before = 0;
     set_away(exporter, false, "");
     set_refusing(exporter, !sent);
@@ -179,17 +180,13 @@ static void break_off(ew__exporter *exporter, const char *why) {
     close_stream(exporter);
 }
 
-/* Takes what the reader has. What comes without having been asked for ends the connection. */
+/* Takes what the reader has; an answer is awaited. */
 static void read_answer(ew__exporter *exporter) {
     for (;;) {
         switch (ew__http1_next(http_of(exporter))) {
         case EW__HTTP_MORE:
             return;
         case EW__HTTP_HEAD_DONE:
-            if (exporter->state != EW__EXPORTER_WAITING) {
-                break_off(exporter, "");
-                return;
-            }
             exporter->answer_status = ew__http1_head(http_of(exporter))->status;
             exporter->answer_keeps = ew__http1_head(http_of(exporter))->keep_alive;
             break;
@@ -197,9 +194,7 @@ static void read_answer(ew__exporter *exporter) {
             break;
         case EW__HTTP_END:
             on_answer(exporter);
-            if (exporter->state == EW__EXPORTER_CLOSING)
-                return;
-            break;
+            return;
         case EW__HTTP_ERROR:
             break_off(exporter, "its answer is no HTTP");
             return;
@@ -210,6 +205,10 @@ static void read_answer(ew__exporter *exporter) {
 static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
     ew__exporter *exporter = ew__container_of(stream, ew__exporter, stream);
     uint64_t before = home_of(exporter)->now;
+    if (exporter->state != EW__EXPORTER_WAITING) {
+        break_off(exporter, "");
+        return;
+    }
     if (ew__http1_feed(http_of(exporter), bytes, n) != EW_OK) {
         break_off(exporter, "its answer could not be read");
         return;

@@ -4,22 +4,7 @@
  */
 #include "bridge/chain.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #define MOST_HOPS 8
-
-int free_port(void) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-    (void)close(fd);
-    return ntohs(address.sin_port);
-}
 
 const char *target_of(const bridge_wire *wire, int port, char out[64]) {
     (void)snprintf(out, 64, "%s:%d", wire->target, port);

@@ -6,6 +6,7 @@
 #define EW_TESTS_BRIDGE_CHAIN_H
 
 #include "bridge/pairs.h"
+#include "support/port.h"
 
 #define CHAIN_MAX 12
 
@@ -17,8 +18,6 @@ typedef struct chain {
     ew_app *apps[CHAIN_MAX];
 } chain;
 
-/* A port that nobody uses now. */
-int free_port(void);
 /* "http://127.0.0.1:PORT" and so on. */
 const char *target_of(const bridge_wire *wire, int port, char out[64]);
 /* A gateway, not started: serves the wire there. */

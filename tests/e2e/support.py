@@ -24,6 +24,9 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from ports import free_ports  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
+
 SHARED = os.environ.get("EW_SHARED") or os.path.join(os.path.dirname(ROOT), "shared")
 SLOW = float(os.environ.get("EW_TEST_SLOW", "1"))  # a factor for every deadline, for slow machines and sanitizers
 LONG_ENOUGH = "%dms" % (2000 * SLOW)  # a deadline for calls to programs that must have begun before it passes

@@ -12,7 +12,7 @@ import time
 import unittest
 
 import support
-from support import FakeServer, Server, canned, canned_stream, cli, request, wait_until
+from support import FakeServer, Server, canned, canned_stream, cli, free_ports, request, wait_until
 
 DEMO_KEYS = {"/flow/echo", "/flow/greet", "/flow/count", "/flow/sleep", "/flow/fail", "/flow/stream", "/flow/sum", "/flow/context", "/flow/big",
              "/tool/sha256"}
@@ -269,20 +269,13 @@ class Listing(Case):
                 self.failed(cli("describe", fake.url, "x"), 1, "UNIMPLEMENTED")
 
     def test_unreachable(self):
-        self.failed(cli("list", "http://127.0.0.1:%d" % free_port()), 3, "UNAVAILABLE")
-        self.failed(cli("describe", "http://127.0.0.1:%d" % free_port(), "x"), 3, "UNAVAILABLE")
+        self.failed(cli("list", "http://127.0.0.1:%d" % free_ports()), 3, "UNAVAILABLE")
+        self.failed(cli("describe", "http://127.0.0.1:%d" % free_ports(), "x"), 3, "UNAVAILABLE")
 
     def test_usage(self):
         self.usage(cli("list"))
         self.usage(cli("describe", server.url))
         self.usage(cli("list", server.url, "x", "y"))
-
-
-def free_port():
-    """A port of ours that nobody listens on."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class WhatIsSent(Case):
@@ -462,8 +455,8 @@ class UnaryServers(Case):
         self.failed(self.ask(respond), 3, "UNAVAILABLE")
 
     def test_refused(self):
-        self.failed(cli("call", "http://127.0.0.1:%d" % free_port(), "x"), 3, "UNAVAILABLE")
-        self.failed(cli("call", "http://127.0.0.1:%d" % free_port(), "x", "--stream"), 3, "UNAVAILABLE")
+        self.failed(cli("call", "http://127.0.0.1:%d" % free_ports(), "x"), 3, "UNAVAILABLE")
+        self.failed(cli("call", "http://127.0.0.1:%d" % free_ports(), "x", "--stream"), 3, "UNAVAILABLE")
 
     def test_unknown_name(self):
         self.failed(cli("call", "http://no-such-host.invalid:3400", "x"), 3, "UNAVAILABLE")

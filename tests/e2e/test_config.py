@@ -220,7 +220,8 @@ class Programs(Folder):
         return pids
 
     def come_back(self, target):
-        self.write("listen: 127.0.0.1:0\nimports:\n  - {target: %s, prefix: own, command: [%s, serve, --demo%s]}\n"
+        self.write("listen: 127.0.0.1:0\nimports:\n"
+                   "  - {target: %s, prefix: own, environment: ['*'], command: [%s, serve, --demo%s]}\n"
                    % (target, BINARY, ", --stdio" if target.endswith("stdio:\"") else ""))
         with Server("--config", self.path, demo=False, listen=()) as server:
             answers = lambda: server.call("/flow/own/echo", b"7").status == 200
@@ -237,7 +238,9 @@ class Programs(Folder):
         self.come_back("\"jsonrpc+stdio:\"")
 
     def test_rrq(self):
-        self.write("listen: 127.0.0.1:0\nimports:\n  - {target: rrq://127.0.0.1:0, prefix: own, command: [%s, serve, --demo], processes: 2}\n" % BINARY)
+        self.write("listen: 127.0.0.1:0\nimports:\n"
+                   "  - {target: rrq://127.0.0.1:0, prefix: own, environment: ['*'], processes: 2,\n"
+                   "     command: [%s, serve, --demo]}\n" % BINARY)
         with Server("--config", self.path, demo=False, listen=()) as server:
             answers = lambda: server.call("/flow/own/echo", b'{"a":1}').status == 200
             self.assertTrue(wait_until(answers, timeout=20), server.stderr())

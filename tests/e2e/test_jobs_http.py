@@ -107,9 +107,7 @@ class Redis:
 
     def __init__(self, folder):
         self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = support.free_ports()
         self.start()
 
     def start(self):

@@ -10,7 +10,7 @@ import socket
 import unittest
 
 import support
-from support import Closed, FakeServer, Manager, Server, TimedOut, WebSocket, canned, cli, wait_until
+from support import Closed, FakeServer, Manager, Server, TimedOut, WebSocket, canned, cli, free_ports, wait_until
 
 CLEAN = {name: "" for name in ("GENKIT_REFLECTION_V2_SERVER", "GENKIT_TELEMETRY_SERVER", "GENKIT_ENABLE_REALTIME_TELEMETRY",
                                "GENKIT_RUNTIME_ID", "GENKIT_ENV")}
@@ -206,10 +206,7 @@ class Again(unittest.TestCase):
             manager.runtime()[0].close()
 
     def test_manager_comes_late(self):
-        with socket.socket() as s:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
+        port = free_ports()
         with runtime("--connect", "ws://127.0.0.1:%d" % port) as s:
             self.assertTrue(wait_until(lambda: lines_with(s, "cannot connect")))
             self.assertFalse(wait_until(lambda: len(s.stderr().splitlines()) > 1, 2.5), s.stderr())

@@ -16,16 +16,10 @@ import unittest
 
 import support
 from fake_runtime import FLOWS, Runtime, connect, echo
-from support import SLOW, Server, WebSocket, cli, wait_until
+from support import SLOW, Server, WebSocket, cli, free_ports, wait_until
 
 PROGRAM = [sys.executable, os.path.join(support.HERE, "fake_runtime.py")]
 ANY = "reflection://127.0.0.1:0"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def listens(port):
@@ -87,13 +81,14 @@ class Started(unittest.TestCase):
         self.assertEqual(params["telemetryLabels"], {"team": "blue", "x": "y"})
 
     def test_what_it_is_told(self):
-        r = call("echo", "1", "--telemetry", "http://127.0.0.1:4033", program=("--vars", "EW_OTHER"),
+        telemetry = "http://127.0.0.1:%d" % free_ports()
+        r = call("echo", "1", "--telemetry", telemetry, program=("--vars", "EW_OTHER"),
                  env={"GENKIT_REFLECTION_V2_SERVER": "ws://127.0.0.1:1", "EW_OTHER": "inherited"})
         self.ok(r)
         line = next(line for line in r.err.decode().splitlines() if ": vars " in line)
         seen = json.loads(line.split(": vars ", 1)[1])
         self.assertRegex(seen.pop("GENKIT_REFLECTION_V2_SERVER"), r"^ws://127\.0\.0\.1:[0-9]+$")
-        self.assertEqual(seen, {"GENKIT_ENV": "dev", "GENKIT_TELEMETRY_SERVER": "http://127.0.0.1:4033",
+        self.assertEqual(seen, {"GENKIT_ENV": "dev", "GENKIT_TELEMETRY_SERVER": telemetry,
                                 "GENKIT_ENABLE_REALTIME_TELEMETRY": "true", "EW_OTHER": "inherited"})
 
     def test_its_output_is_logged(self):
@@ -159,7 +154,7 @@ class Awaited(unittest.TestCase):
         return r
 
     def test_waits_for_it(self):
-        port = free_port()
+        port = free_ports()
         p = self.start(port, "call", "echo", '"hi"')
         time.sleep(0.3)
         self.runtime(port)
@@ -170,7 +165,7 @@ class Awaited(unittest.TestCase):
         self.assertEqual(r.code, 5, r)
 
     def test_two_with_one_key(self):
-        port = free_port()
+        port = free_ports()
         two = {"/flow/echo": echo, "/flow/mine": lambda run: "mine"}
         for action, wanted in (("b:/flow/echo", b"1\n"), ("b:echo", b"1\n"), ("mine", b'"mine"\n'),
                                ("second:/flow/mine", b'"mine"\n')):
@@ -184,7 +179,7 @@ class Awaited(unittest.TestCase):
                 b.close()
 
     def test_list_of_two(self):
-        port = free_port()
+        port = free_ports()
         p = self.start(port, "list")
         self.runtime(port, id="a", flows={"/flow/x": echo, "/flow/y": echo})
         self.runtime(port, id="b", flows={"/flow/x": echo})
@@ -192,7 +187,7 @@ class Awaited(unittest.TestCase):
 
     def test_same_id(self):
         """The second connection wins; the call on the first is lost."""
-        port = free_port()
+        port = free_ports()
         p = self.start(port, "call", "slow", "--stream")
         first = self.runtime(port, id="x")
         self.assertEqual(json.loads(p.stdout.readline()), {"chunk": "started"})
@@ -216,7 +211,7 @@ class Awaited(unittest.TestCase):
             self.assertEqual(r.code, 2, r)
 
     def test_what_is_no_runtime(self):
-        port = free_port()
+        port = free_ports()
         p = self.start(port, "call", "echo", "1")
         self.assertTrue(wait_until(lambda: listens(port)))
         c = support.Conn(port)
@@ -336,7 +331,7 @@ class Served(unittest.TestCase):
                 self.assertEqual((len(lines), lines[-1]), (301, b'{"result":300}'))
 
     def test_only_runtimes(self):
-        port = free_port()
+        port = free_ports()
         with Server("--threads", "2", listen=("127.0.0.1:0", "reflection=127.0.0.1:%d" % port), demo=False) as s:
             r = Runtime(port, id="only")
             self.wait_for(s, "/flow/echo")
@@ -358,7 +353,7 @@ class Served(unittest.TestCase):
 
     def test_it_comes_back(self):
         """The runtime of a manager that starts again on the same port."""
-        port = free_port()
+        port = free_ports()
         for _ in range(2):
             with Server(listen=("127.0.0.1:%d" % port,), demo=False) as s:
                 r = connect(port, id="back")

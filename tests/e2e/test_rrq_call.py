@@ -15,16 +15,10 @@ import tempfile
 import unittest
 
 import support
-from support import BINARY, SLOW, Server, alive, cli, wait_until
+from support import BINARY, SLOW, Server, alive, cli, free_ports, wait_until
 
 PROGRAM = [sys.executable, os.path.join(support.HERE, "fake_rrq_runner.py")]
 ANY = "rrq://127.0.0.1:0"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def call(function, *args, program=(), target=ANY, **kw):
@@ -65,7 +59,7 @@ class Started(Case):
         self.failed(call("nope"), 1, "NOT_FOUND")
 
     def test_what_it_is_told(self):
-        port = free_port()
+        port = free_ports()
         r = call("told", target="rrq://localhost:%d" % port, program=("--tcp-socket", "127.0.0.1:1"),
                  env={"RRQ_RUNNER_TCP_SOCKET": "127.0.0.1:2"})
         address = "127.0.0.1:%d" % port
@@ -128,7 +122,7 @@ class Started(Case):
             self.assertEqual(said(r, "pid"), [])
 
     def test_the_same_port_again(self):
-        port = free_port()
+        port = free_ports()
         for _ in range(5):
             self.assertEqual(self.ok(call("echo", target="rrq://127.0.0.1:%d" % port)), ["{}"])
 
@@ -205,7 +199,7 @@ class There(Case):
     """A runner that somebody else has started."""
 
     def runner(self, *args):
-        port = free_port()
+        port = free_ports()
         p = subprocess.Popen([*PROGRAM, *args, "--tcp-socket", "127.0.0.1:%d" % port], stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE)
         self.addCleanup(p.communicate)

@@ -16,20 +16,13 @@ import unittest
 
 import support
 from rrq_support import Rrq
-from support import BINARY, Manager, SLOW, Server, alive, cli, wait_until
+from support import BINARY, Manager, SLOW, Server, alive, cli, free_ports, wait_until
 from test_telemetry import Telemetry
 
 VARIABLE = "RRQ_RUNNER_TCP_SOCKET"
 CLEAN = {name: "" for name in (VARIABLE, "GENKIT_REFLECTION_V2_SERVER", "GENKIT_TELEMETRY_SERVER",
                                "GENKIT_ENABLE_REALTIME_TELEMETRY", "GENKIT_RUNTIME_ID", "GENKIT_ENV")}
 WAIT = 20.0
-
-
-def free_port(host="127.0.0.1"):
-    """A port that nobody has now."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
-        s.bind((host, 0))
-        return s.getsockname()[1]
 
 
 def is_free(port, host="127.0.0.1"):
@@ -43,11 +36,7 @@ def is_free(port, host="127.0.0.1"):
 
 
 def has_v6():
-    try:
-        free_port("::1")
-        return True
-    except OSError:
-        return False
+    return socket.has_ipv6 and is_free(0, "::1")
 
 
 def runner(*args, env=None, listen=(), **kw):
@@ -91,14 +80,14 @@ class Begin(unittest.TestCase):
         self.assertEqual(ports_of(s.pid), {port})
 
     def test_option(self):
-        port = free_port()
+        port = free_ports()
         with runner("--tcp-socket", "127.0.0.1:%d" % port) as s:
             self.check_only(s, port)
             self.assertTrue(echo(port))
         self.assertTrue(wait_until(lambda: is_free(port)))
 
     def test_last_option_counts(self):
-        first, second = free_port(), free_port()
+        first, second = free_ports(), free_ports()
         with runner("--tcp-socket", "127.0.0.1:%d" % first, "--tcp-socket=127.0.0.1:%d" % second) as s:
             self.check_only(s, second)
             self.assertTrue(echo(second))
@@ -106,7 +95,7 @@ class Begin(unittest.TestCase):
             self.check_only(s, first)
 
     def test_variable(self):
-        port, other = free_port(), free_port()
+        port, other = free_ports(), free_ports()
         with runner(env={VARIABLE: "127.0.0.1:%d" % port}) as s:
             self.check_only(s, port)
             self.assertTrue(echo(port))
@@ -121,7 +110,7 @@ class Begin(unittest.TestCase):
                 self.assertEqual([x["wire"] for x in s.listeners], ["any"])
 
     def test_spellings(self):
-        port = free_port()
+        port = free_ports()
         spellings = [("localhost:%d", "127.0.0.1:%d"), (" \t127.0.0.1:%d \n", "127.0.0.1:%d"), ("127.9.8.7:%d", "127.9.8.7:%d")]
         if has_v6():
             spellings += [("[::1]:%d", "[::1]:%d"), ("::1:%d", "[::1]:%d")]
@@ -154,7 +143,7 @@ class Begin(unittest.TestCase):
         self.assertIn(b"--tcp-socket", r.err)
 
     def test_allowed_remote(self):
-        port = free_port()
+        port = free_ports()
         with runner("--tcp-socket", "0.0.0.0:%d" % port, "--allow-remote", "--no-token") as s:
             self.check_only(s, port, "0.0.0.0:%d" % port)
             self.assertTrue(echo(port))
@@ -171,7 +160,7 @@ class Begin(unittest.TestCase):
                     self.assertIn(address, r.err.decode())
 
     def test_listen_beside(self):
-        port = free_port()
+        port = free_ports()
         with runner("--tcp-socket", "127.0.0.1:%d" % port, listen=("http=127.0.0.1:0",)) as s:
             self.assertEqual(sorted(x["wire"] for x in s.listeners), ["http", "rrq"])
             other = next(x["port"] for x in s.listeners if x["wire"] == "http")
@@ -180,7 +169,7 @@ class Begin(unittest.TestCase):
             self.assertTrue(echo(port))
 
     def test_manager_beside(self):
-        port = free_port()
+        port = free_ports()
         with Manager() as manager, runner(env={VARIABLE: "127.0.0.1:%d" % port, "GENKIT_REFLECTION_V2_SERVER": manager.url}) as s:
             with manager.runtime()[0]:
                 self.check_only(s, port)
@@ -257,7 +246,7 @@ class Parent:
 class Guard(unittest.TestCase):
     def test_ends_with_its_parent(self):
         for by in ("option", "variable"):
-            port = free_port()
+            port = free_ports()
             address = "127.0.0.1:%d" % port
             args, env = (("--tcp-socket", address), {}) if by == "option" else ((), {VARIABLE: address})
             with self.subTest(by), Parent(port, *args, env=env) as p:
@@ -271,7 +260,7 @@ class Guard(unittest.TestCase):
                     self.assertNotIn(mark, p.errors())
 
     def test_lets_jobs_finish(self):
-        port = free_port()
+        port = free_ports()
         with Parent(port, "--tcp-socket", "127.0.0.1:%d" % port, "--drain", "1m") as p, Rrq(port) as c:
             c.request("sleep", {"ms": 1500})
             c.request("echo", {}, id="r2")
@@ -283,7 +272,7 @@ class Guard(unittest.TestCase):
             self.assertTrue(p.gone(), p.errors())
 
     def test_outlives_the_thread_that_started_it(self):
-        port = free_port()
+        port = free_ports()
         with Parent(port, "--tcp-socket", "127.0.0.1:%d" % port, kind="thread") as p:
             time.sleep(1.0)  # four looks
             self.assertTrue(alive(p.child), p.errors())
@@ -292,7 +281,7 @@ class Guard(unittest.TestCase):
             self.assertTrue(p.gone(), p.errors())
 
     def test_only_runners(self):
-        port = free_port()
+        port = free_ports()
         with Parent(port, "--listen", "rrq=127.0.0.1:%d" % port) as p:
             p.kill()
             time.sleep(1.0)
@@ -303,7 +292,7 @@ class Guard(unittest.TestCase):
 
     def test_started_by_nobody(self):
         """Its parent has gone before it begins, as for what a container starts: it stays."""
-        port = free_port()
+        port = free_ports()
         with tempfile.TemporaryFile() as out:
             subprocess.run(["sh", "-c", "(sleep 0.3; exec \"$@\") & echo $!", "sh", BINARY, "serve", "--demo", "--tcp-socket",
                             "127.0.0.1:%d" % port], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL,
@@ -325,7 +314,7 @@ class Guard(unittest.TestCase):
 class End(unittest.TestCase):
     def test_signals(self):
         for number in (signal.SIGTERM, signal.SIGINT):
-            port = free_port()
+            port = free_ports()
             with self.subTest(number), runner("--tcp-socket", "127.0.0.1:%d" % port) as s:
                 s.signal(number)
                 self.assertEqual(s.wait(), 0)
@@ -333,7 +322,7 @@ class End(unittest.TestCase):
                 self.assertIn("draining", s.stderr())
 
     def test_drains(self):
-        port = free_port()
+        port = free_ports()
         with runner("--tcp-socket", "127.0.0.1:%d" % port, "--drain", "1m") as s, Rrq(port) as c:
             c.request("sleep", {"ms": 1000})
             c.request("echo", {}, id="r2")
@@ -343,7 +332,7 @@ class End(unittest.TestCase):
             self.assertEqual(s.wait(), 0)
 
     def test_second_signal(self):
-        port = free_port()
+        port = free_ports()
         with runner("--tcp-socket", "127.0.0.1:%d" % port, "--drain", "1m", check_exit=False) as s, Rrq(port) as c:
             c.request("sleep", {"ms": 60000})
             c.request("echo", {}, id="r2")
@@ -358,7 +347,7 @@ class Cancel(unittest.TestCase):
     """The kernel deals connections out to the loops: with many of each, requests and their cancels meet on different ones."""
 
     def test_from_any_loop(self):
-        port, n = free_port(), 16
+        port, n = free_ports(), 16
         with runner("--tcp-socket", "127.0.0.1:%d" % port, "--threads", "4"):
             conns = [Rrq(port) for _ in range(n)]
             try:
@@ -378,7 +367,7 @@ class Cancel(unittest.TestCase):
                     c.close()
 
     def test_all_of_a_job(self):
-        port, n = free_port(), 12
+        port, n = free_ports(), 12
         with runner("--tcp-socket", "127.0.0.1:%d" % port, "--threads", "3"):
             conns = [Rrq(port) for _ in range(n)]
             try:
@@ -397,7 +386,7 @@ class Cancel(unittest.TestCase):
 class Spans(unittest.TestCase):
     def test_runner_span(self):
         trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-        port = free_port()
+        port = free_ports()
         with Telemetry() as t, runner("--tcp-socket", "127.0.0.1:%d" % port, "--telemetry", t.url, "--threads", "1"):
             with Rrq(port) as c:
                 c.request("echo", {"a": 1}, job="job-7", attempt=3, worker_id="w1", deadline="2999-01-01T00:00:00Z",

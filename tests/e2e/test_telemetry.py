@@ -4,13 +4,12 @@ SPDX-License-Identifier: Apache-2.0
 """
 import http.server
 import json
-import socket
 import threading
 import time
 import unittest
 
 import support
-from support import Server, wait_until
+from support import Server, free_ports, wait_until
 
 WAIT = 20.0
 EXPORTED, DROPPED = "everywire_spans_exported_total", "everywire_spans_dropped_total"
@@ -149,9 +148,7 @@ class Trouble(unittest.TestCase):
             self.assertEqual(server.call("/echo", b"1").status, 200)
 
     def test_away_and_back(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_ports()
         with serve("http://localhost:%d" % port, "--log-level", "info") as s:
             self.calls(s, 20)
             self.assertTrue(wait_until(lambda: lines(s, "is away") == 1, WAIT))

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "store_redis/server.h"
-#include <arpa/inet.h>
+#include "support/port.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,16 +37,6 @@ bool server_exists(void) {
     }
     (void)printf("SKIP: no redis-server\n");
     return false;
-}
-
-static int free_port(void) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-    socklen_t n = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, n) != 0 || getsockname(fd, (struct sockaddr *)&at, &n) != 0)
-        give_up("no free port");
-    (void)close(fd);
-    return ntohs(at.sin_port);
 }
 
 static _Noreturn void be_server(const server *s, pid_t parent) {

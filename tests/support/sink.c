@@ -65,6 +65,9 @@ static bool answer(sink *s, int fd) {
         (void)usleep(20000);
         send_text(fd, "K\r\n0\r\n\r\n");
         return true;
+    case SINK_EXTRA:
+        send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOKHTTP/1.1 500 No\r\nx: ");
+        return true;
     default:
         send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK");
         return true;
@@ -192,11 +195,4 @@ bool sink_wait(sink *s, unsigned n) {
     for (int i = 0; i < 3000 && atomic_load(&s->n_posts) < n; i++)
         (void)usleep(10000);
     return atomic_load(&s->n_posts) >= n;
-}
-
-uint16_t sink_free_port(void) {
-    uint16_t port = 0;
-    int fd = bound(0, &port);
-    close(fd);
-    return port;
 }

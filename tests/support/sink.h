@@ -19,7 +19,8 @@ typedef enum sink_mode {
     SINK_CLOSE_BEFORE, /* closes instead of an answer */
     SINK_SILENT,       /* no answer */
     SINK_GARBAGE,      /* an answer that is no HTTP */
-    SINK_CHUNKED       /* an answer in pieces and chunks */
+    SINK_CHUNKED,      /* an answer in pieces and chunks */
+    SINK_EXTRA         /* an answer, and the beginning of a refusal that nobody asked for */
 } sink_mode;
 
 typedef struct sink {
@@ -46,7 +47,5 @@ const char *sink_head(sink *s, size_t i);
 const char *sink_body(sink *s, size_t i);
 /* Whether that many posts have come, waiting up to 30 s. */
 bool sink_wait(sink *s, unsigned n);
-/* A port that nobody listens on now. */
-uint16_t sink_free_port(void);
 
 #endif

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0
 """
 import json
 import os
-import random
 import signal
 import socket
 import struct
@@ -17,6 +16,9 @@ import time
 import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
+from ports import free_ports  # noqa: E402,F401
+
 EVERYWIRE = os.environ.get("EVERYWIRE", "everywire")
 LIMIT = 60  # seconds that one check may take
 ONLY = os.environ.get("EW_ONLY", "")  # run only checks whose name has this in it
@@ -125,24 +127,6 @@ def listens(port):
     with socket.socket() as s:
         s.settimeout(1)
         return s.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_ports(n=1):
-    """The first of n consecutive free ports, below those that the system hands out by itself."""
-    first = random.randrange(20000, 28000)
-    for base in range(first, first + 4000, n):
-        sockets = []
-        try:
-            for i in range(n):
-                sockets.append(socket.socket())
-                sockets[-1].bind(("127.0.0.1", base + i))
-            return base
-        except OSError:
-            continue
-        finally:
-            for s in sockets:
-                s.close()
-    raise RuntimeError("no free ports")
 
 
 class Redis(Process):

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "api/app.h"
+#include "support/port.h"
 #include "support/sink.h"
 #include <everywire/everywire.h>
 #include <stdio.h>
@@ -279,7 +280,7 @@ static void test_telemetry__dead_server(void **state) {
         uint64_t exported = 0, dropped = 0;
         assert_true(sink_start(&s, 0, false));
         atomic_store(&s.mode, SINK_SILENT);
-        (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", silent ? s.port : sink_free_port());
+        (void)snprintf(url, sizeof url, "http://127.0.0.1:%u", silent ? s.port : free_port());
         rig_init(&r, "http", (ew_app_options){.telemetry = url, .limits = {.trace_queue_items = 50}});
         for (int i = 0; i < 200; i++)
             call(&r, "echo");

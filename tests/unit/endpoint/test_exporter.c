@@ -6,6 +6,7 @@
 #include "unit/io/world.h"
 
 #include "endpoint/exporter.h"
+#include "support/port.h"
 #include "support/sink.h"
 
 typedef struct rig {
@@ -165,6 +166,23 @@ static void test_exporter__base_path_name_and_odd_answers(void **state) {
     sink_stop(&s);
 }
 
+/* Bytes behind an answer are not the beginning of the next one. */
+static void test_exporter__bytes_after_answer(void **state) {
+    rig r;
+    sink s;
+    (void)state;
+    assert_true(sink_start(&s, 0, true));
+    rig_init(&r, s.port);
+    atomic_store(&s.once, SINK_EXTRA);
+    queue(&r, 2);
+    run_until(&r.w, &r.n_told, 2);
+    assert_int_equal(r.n_sent, 2);
+    assert_posts(&s, 0, 2);
+    assert_int_equal(s.n_connections, 2);
+    rig_done(&r);
+    sink_stop(&s);
+}
+
 static void test_exporter__another_aim(void **state) {
     rig r;
     sink a, b;
@@ -205,7 +223,7 @@ static void test_exporter__another_aim(void **state) {
 static void test_exporter__away_and_back(void **state) {
     rig r;
     sink s;
-    uint16_t port = sink_free_port();
+    uint16_t port = free_port();
     (void)state;
     rig_init(&r, port);
     queue(&r, 5);
@@ -239,7 +257,7 @@ static void test_exporter__away_and_back(void **state) {
 static void test_exporter__news_are_shared(void **state) {
     rig r;
     ew__exporter other;
-    uint16_t port = sink_free_port();
+    uint16_t port = free_port();
     (void)state;
     rig_init(&r, port);
     ew__exporter_init(&other, &r.w.loop, &source, &r, &r.news);
@@ -449,13 +467,13 @@ static void test_exporter__flush_has_a_limit(void **state) {
 static void test_exporter__no_flush(void **state) {
     rig r;
     (void)state;
-    rig_init(&r, sink_free_port());
+    rig_init(&r, free_port());
     queue(&r, 3);
     run_until_logged(&r.w, "is away");
     ew__exporter_close(&r.exporter, 20000, on_exporter_closed);
     assert_int_equal(r.n_closed, 1); /* it is away: not even a turn */
     rig_done(&r);
-    rig_init(&r, sink_free_port()); /* not known to be away yet: one try */
+    rig_init(&r, free_port()); /* not known to be away yet: one try */
     queue(&r, 3);
     rig_close(&r, 20000);
     assert_int_equal(r.n_lost, 1);
@@ -494,6 +512,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exporter__sends_in_order),
         cmocka_unit_test(test_exporter__base_path_name_and_odd_answers),
+        cmocka_unit_test(test_exporter__bytes_after_answer),
         cmocka_unit_test(test_exporter__another_aim),
         cmocka_unit_test(test_exporter__away_and_back),
         cmocka_unit_test(test_exporter__news_are_shared),

@@ -3,6 +3,7 @@
  * a tiny one of lines (line_wire.h), the processes are this program once more (line_runner.h).
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "support/port.h"
 #include "unit/endpoint/pool_world.h"
 
 static void begin_with(const char *const *argv, unsigned n, uint16_t port) {
@@ -20,27 +21,6 @@ static void begin(const char *mode, unsigned n, uint16_t port) {
     argv[1] = "--runner";
     argv[2] = mode;
     begin_with(argv, n, port);
-}
-
-static uint16_t free_port(void) {
-    ew__address address;
-    assert_int_equal(ew__address_parse("127.0.0.1:0", &address), EW_OK);
-    assert_int_equal(ew__address_pick(&address), EW_OK);
-    return address.port;
-}
-
-/* The first of two. */
-static uint16_t free_ports(void) {
-    for (int i = 0; i < 100; i++) {
-        char text[32];
-        ew__address next;
-        unsigned port = free_port();
-        (void)snprintf(text, sizeof text, "127.0.0.1:%u", port + 1);
-        if (ew__address_parse(text, &next) == EW_OK && ew__address_probe(&next) == EW_OK)
-            return (uint16_t)port;
-    }
-    fail_msg("no two free ports in a row");
-    return 0;
 }
 
 /* ---- tests ---- */
@@ -124,7 +104,7 @@ static void several(void **state) {
 static void ports_in_a_row(void **state) {
     (void)state;
     char text[32];
-    uint16_t port = free_ports();
+    uint16_t port = free_ports(2);
     begin("plain", 2, port);
     (void)ask("pid");
     for (unsigned i = 0; i < 2; i++) {

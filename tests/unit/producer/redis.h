@@ -5,7 +5,7 @@
 #ifndef EW_TESTS_PRODUCER_REDIS_H
 #define EW_TESTS_PRODUCER_REDIS_H
 
-#include <arpa/inet.h>
+#include "support/port.h"
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,18 +24,6 @@ typedef struct redis_server {
     redisContext *context;
 } redis_server;
 
-static inline int redis_free_port(void) {
-    int fd = socket(AF_INET, SOCK_STREAM, 0), port = 0;
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof addr;
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0 &&
-        getsockname(fd, (struct sockaddr *)&addr, &len) == 0)
-        port = ntohs(addr.sin_port);
-    if (fd >= 0)
-        close(fd);
-    return port;
-}
-
 /* Whether it is there; false: there is no redis-server. */
 static inline bool redis_start(redis_server *server) {
     char port[16];
@@ -44,7 +31,7 @@ static inline bool redis_start(redis_server *server) {
     strncpy(server->folder, "/tmp/ew-producer-XXXXXX", sizeof server->folder - 1);
     if (mkdtemp(server->folder) == NULL)
         return false;
-    server->port = redis_free_port();
+    server->port = free_port();
     snprintf(port, sizeof port, "%d", server->port);
     snprintf(server->dsn, sizeof server->dsn, "redis://127.0.0.1:%d/0", server->port);
     server->pid = fork();
