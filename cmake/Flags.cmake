@@ -62,15 +62,10 @@ if(EW_FUZZ)
     add_compile_definitions(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
 endif()
 
+set(EW_HARDENED OFF)
 if(CMAKE_BUILD_TYPE MATCHES "^Rel" AND NOT EW_SANITIZE AND NOT EW_FUZZ)
-    # -U first: some distributions define it in the compiler, and a second definition would warn.
-    add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
-    ew_flag(-fstack-protector-strong)
-    ew_flag(-fstack-clash-protection)
-    ew_flag(-fcf-protection)
-    ew_link_flag(-Wl,-z,relro)
-    ew_link_flag(-Wl,-z,now)
-    ew_link_flag(-Wl,-z,noexecstack)
+    set(EW_HARDENED ON)
+    include(Hardening)
 endif()
 
 # A chunk of a stream passes through small functions of many files. The objects hold ordinary code beside that for the linker, so that the static
