@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app_main.h"
+#include "base/printable.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,9 +92,11 @@ static bool sample_call(ew_app *app, char *name, size_t name_size, char *input, 
     if (found) {
         const ew__action *action = actions->by_key.entries[0].value;
         ew_str example = ew_json_get(action->descriptor, "/inputSchema/examples/0");
-        (void)snprintf(name, name_size, "%.*s", (int)action->name.len, action->name.ptr);
-        if (example.len > 0 && example.len < input_size && !memchr(example.ptr, '\'', example.len)) {
-            (void)snprintf(input, input_size, "%.*s", (int)example.len, example.ptr);
+        /* both may be a peer's */
+        (void)ew__printable(action->name, EW__PRINTABLE_LINE, name, name_size);
+        if (example.len > 0 && !memchr(example.ptr, '\'', example.len) &&
+            ew__printable(example, EW__PRINTABLE_JSON, NULL, 0) < input_size) {
+            (void)ew__printable(example, EW__PRINTABLE_JSON, input, input_size);
         }
     }
     ew__actions_unref(actions);

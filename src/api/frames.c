@@ -3,8 +3,8 @@
  * out here and nowhere else, so that whoever prints frames cannot forget it.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/printable.h"
 #include "base/util.h"
-#include "frame/utf8.h"
 #include <everywire/frames.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,18 +93,6 @@ static void put_escaped(writer *w, unsigned char c) {
     put(w, text, (size_t)n);
 }
 
-/* How long the character at i is, or 0: it is none that may be shown. */
-static size_t character(ew_str text, size_t i) {
-    const unsigned char *at = (const unsigned char *)text.ptr + i;
-    if (at[0] < 0x80)
-        return at[0] >= 0x20 && at[0] != 0x7f;
-    size_t n = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    bool control = at[0] == 0xc2 && i + 1 < text.len && at[1] < 0xa0; /* U+0080 to U+009F drive terminals, too */
-    ew__utf8 state = {0};
-    bool whole = n <= text.len - i && ew__utf8_feed(&state, at, n) && ew__utf8_is_whole(&state);
-    return whole && !control ? n : 0;
-}
-
 /* Behind the string that begins at i; text.len if its end is missing. */
 static size_t string_end(ew_str text, size_t i) {
     for (i++; i < text.len && text.ptr[i] != '"'; i++)
@@ -166,7 +154,7 @@ static size_t secret_query(const ew_frame *frame, ew_str text, size_t i, size_t 
 
 /* Text as it is, but for what would drive a terminal and for line ends; i is moved on. */
 static void put_character(writer *w, ew_str text, size_t *i) {
-    size_t n = character(text, *i);
+    size_t n = ew__printable_size(text, *i);
     if (n > 0)
         put(w, text.ptr + *i, n);
     else if (!memchr("\r\n", text.ptr[*i], 2))
@@ -208,7 +196,7 @@ static void put_field(writer *w, ew_str line) {
 
 static bool is_text(ew_str bytes) {
     for (size_t i = 0; i < bytes.len;) {
-        size_t n = character(bytes, i);
+        size_t n = ew__printable_size(bytes, i);
         n = n == 0 && memchr("\r\n\t", bytes.ptr[i], 3) ? 1 : n;
         if (n == 0)
             return bytes.len - i < 4 && (unsigned char)bytes.ptr[i] >= 0x80; /* cut within a character */

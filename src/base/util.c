@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/util.h"
+#include "base/printable.h"
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -203,18 +204,6 @@ uint64_t ew__rng_next(ew__rng *rng) {
 
 #define LINE_BYTES ((size_t)1024)
 
-/* Whether byte i belongs to a control character: C0, DEL, or C1 as UTF-8 writes it (terminals obey those too). */
-static bool is_control(const unsigned char *text, size_t n, size_t i) {
-    unsigned char c = text[i];
-    if (c < 0x20 || c == 0x7f) {
-        return true;
-    }
-    if (c == 0xc2) {
-        return i + 1 < n && text[i + 1] >= 0x80 && text[i + 1] <= 0x9f;
-    }
-    return c >= 0x80 && c <= 0x9f && i > 0 && text[i - 1] == 0xc2;
-}
-
 /* A cut text without the character that the cut went through. */
 static size_t whole_characters(const unsigned char *text, size_t n) {
     size_t tail = 0;
@@ -229,8 +218,11 @@ static size_t whole_characters(const unsigned char *text, size_t n) {
     return tail + 1 < length ? n - 1 - tail : n;
 }
 
-/* Writes a control byte as \xNN while the rest of the line still fits after it, else as '?'. Returns how many bytes. */
-static size_t put_control(char *out, size_t room, size_t rest, unsigned char c) {
+/*
+ * Writes a byte that must not be shown as \xNN while the rest of the line still fits after it, else
+ * as '?'. Returns how many bytes.
+ */
+static size_t put_escaped(char *out, size_t room, size_t rest, unsigned char c) {
     if (room < 4 + rest) {
         out[0] = '?';
         return 1;
@@ -256,12 +248,15 @@ void ew__log(const ew_env *env, ew_log_level level, const char *room, const char
     }
     char line[LINE_BYTES];
     size_t len = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (is_control(text, n, i)) {
-            len += put_control(line + len, sizeof(line) - len, n - i - 1, text[i]);
-        } else {
-            line[len++] = (char)text[i];
+    for (size_t i = 0; i < n;) {
+        size_t shown = ew__printable_size(ew__str(text, n), i);
+        if (shown == 0) {
+            len += put_escaped(line + len, sizeof(line) - len, n - i - 1, text[i]);
+            i++;
         }
+        memcpy(line + len, text + i, shown);
+        len += shown;
+        i += shown;
     }
     env->log(env->ud, level, room, ew__str(line, len));
 }

@@ -39,6 +39,13 @@
 #define EW__UNLIKELY(x) (x)
 #endif
 
+/* The caller must use the result of this function. */
+#if defined(__GNUC__)
+#define EW__MUST_USE __attribute__((warn_unused_result))
+#else
+#define EW__MUST_USE
+#endif
+
 static inline ew_str ew__str(const void *ptr, size_t len) {
     ew_str s = {(const char *)ptr, len};
     return s;
@@ -64,8 +71,8 @@ void ew__rng_init(ew__rng *rng, const ew_env *env);
 uint64_t ew__rng_next(ew__rng *rng);
 
 /*
- * Formats one line, replaces control bytes, hands it to env->log (if there is one). Never fails; long lines are cut
- * at 1 KiB.
+ * Formats one line, escapes what a terminal must not show (printable.h) and hands it to env->log
+ * (if there is one). Never fails; long lines are cut at 1 KiB.
  */
 void ew__log(const ew_env *env, ew_log_level level, const char *room, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -6,6 +6,7 @@
 #define EW_CLI_CLI_H
 
 #include "base/opt.h"
+#include "base/printable.h"
 #include "cli/text.h"
 #include <everywire/everywire.h>
 #include <stdatomic.h>
@@ -108,8 +109,9 @@ int ew__cli_usage(const char *verb,
                   const char *problem); /* "everywire call: ..." on standard error; returns EW__EXIT_USAGE */
 int ew__cli_usagef(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /*
- * Writes before, json and after as one line, in one write; JSON with raw newlines loses its white space. 0, or an
- * errno.
+ * Writes before, json and after as one line, in one write; JSON with raw newlines loses its white
+ * space. A terminal gets the same JSON value with \uNNNN for what it must not be sent; a pipe or a
+ * file gets the bytes as they are. 0, or an errno.
  */
 int ew__cli_line(int fd, const char *before, ew_str json, const char *after);
 void ew__cli_write(int fd, ew_str text); /* as it is, in one write if the kernel takes it so */
@@ -120,9 +122,10 @@ void ew__cli_quiet(void); /* from now on no hints, and no progress */
 void ew__cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* ew_json_format, appended to a text. */
 ew_err ew__cli_format(ew__text *out, const char *format, ...);
-/* JSON text with line breaks and indents, for people. */
-void ew__cli_pretty(FILE *out, ew_str json);
-/* A JSON string for people: decoded, control characters replaced, so that a peer cannot drive the terminal. */
+/* Text of a peer as a terminal may show it (base/printable.h), appended or printed. */
+ew_err ew__cli_printable(ew__text *out, ew_str text, ew__printable_form form);
+void ew__cli_print(FILE *out, ew_str text, ew__printable_form form);
+/* A JSON string for people: decoded, in one line, and printable. */
 ew_err ew__cli_plain(ew__text *out, ew_str json_string);
 
 /* Whether that is a target that peers dial: it may take a while until one does. */

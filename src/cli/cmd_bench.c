@@ -231,12 +231,24 @@ static bool is_utf8(void) {
     return false;
 }
 
+/* The message of the first error is the peer's: a terminal gets it escaped. */
+static ew_err add_json(const ew__bench_plan *plan, const ew__bench_result *result, ew__text *out) {
+    ew__text json = {0};
+    ew_err err = ew__bench_json(plan, result, &json);
+    ew_str text = ew__text_view(&json);
+    if (err == EW_OK && isatty(STDOUT_FILENO)) {
+        err = ew__cli_printable(out, text, EW__PRINTABLE_JSON);
+    } else if (err == EW_OK) {
+        err = ew__text_add(out, text);
+    }
+    ew__text_free(&json);
+    return err == EW_OK ? ew__text_cstr(out, "\n") : err;
+}
+
 static int print(const ew__bench_plan *plan, const ew__bench_result *result) {
     ew__text out = {0};
-    ew_err err = plan->json ? ew__bench_json(plan, result, &out) : ew__bench_table(plan, result, &out);
-    if (err == EW_OK && plan->json) {
-        err = ew__text_cstr(&out, "\n");
-    } else if (err == EW_OK && isatty(STDOUT_FILENO)) {
+    ew_err err = plan->json ? add_json(plan, result, &out) : ew__bench_table(plan, result, &out);
+    if (err == EW_OK && !plan->json && isatty(STDOUT_FILENO)) {
         err = ew__bench_plot_text(result, is_utf8(), &out);
     }
     bool written = err == EW_OK && fwrite(out.ptr, 1, out.len, stdout) == out.len && fflush(stdout) == 0;

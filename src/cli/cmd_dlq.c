@@ -171,7 +171,8 @@ static ew_err show_counts(const char *title, ew_str counts) {
             (void)printf("\n%s:\n", title);
         }
         any = true;
-        (void)printf("  %6.*s  %.*s\n", (int)it.value.len, it.value.ptr, (int)line.len, line.ptr);
+        long long count = (long long)ew_json_get_int(it.value, "", 0);
+        (void)printf("  %6lld  %.*s\n", count, (int)line.len, line.ptr);
     }
     ew__text_free(&line);
     return err;

@@ -182,11 +182,12 @@ static ew_err enqueued_text(ew_str answer, ew__text *out) {
 
 static ew_err show_enqueued(ew__jobs_cmd *cmd, ew_str json) {
     ew__text line = {0};
-    ew_str status = ew_json_get_str(json, "/status", EW_STR("enqueued"));
     ew_err err = ew__cell_text(&line, ew_json_get(json, "/job_id"), "no job");
+    err = err == EW_OK ? ew__text_cstr(&line, " ") : err;
+    err = err == EW_OK ? ew__cell_text(&line, ew_json_get(json, "/status"), "enqueued") : err;
     (void)cmd;
     if (err == EW_OK) {
-        (void)printf("%.*s %.*s\n", (int)line.len, line.ptr, (int)status.len, status.ptr);
+        (void)printf("%.*s\n", (int)line.len, line.ptr);
     }
     ew__text_free(&line);
     return err;

@@ -228,23 +228,31 @@ static ew_err add_example(ew__text *out, ew_str root, ew_str schema, int depth) 
 
 /* ---- words for a shell ---- */
 
-/* One word as a shell takes it: in single quotes unless that is not needed. */
-static void print_word(FILE *out, ew_str word) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+,=";
-    bool quotes = word.len == 0;
+static void print_quoted(FILE *out, ew_str word) {
+    (void)fputc('\'', out);
     for (size_t i = 0; i < word.len; i++) {
-        quotes = quotes || !word.ptr[i] || !strchr(plain, word.ptr[i]);
-    }
-    (void)fputs(quotes ? "'" : "", out);
-    for (size_t i = 0; i < word.len; i++) {
-        unsigned char c = (unsigned char)word.ptr[i];
-        if (c == '\'') {
+        if (word.ptr[i] == '\'') {
             (void)fputs("'\\''", out);
         } else {
-            (void)fputc(c < 0x20 || c == 0x7f ? ' ' : c, out);
+            (void)fputc(word.ptr[i], out);
         }
     }
-    (void)fputs(quotes ? "'" : "", out);
+    (void)fputc('\'', out);
+}
+
+/* One word as a shell takes it: in single quotes if it needs them. JSON stays the same value. */
+static void print_word(FILE *out, ew_str word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789_-./:@%+,=";
+    ew__text shown = {0};
+    if (ew__cli_printable(&shown, word, EW__PRINTABLE_JSON) == EW_OK) {
+        if (shown.len > 0 && strspn(shown.ptr, plain) >= shown.len) {
+            (void)fputs(shown.ptr, out);
+        } else {
+            print_quoted(out, ew__text_view(&shown));
+        }
+    }
+    ew__text_free(&shown);
 }
 
 static void print_example(FILE *out, const ew__explained *what) {
@@ -282,7 +290,7 @@ static void print_plain(FILE *out, ew_str json) {
     if (is_type(json, EW_JSON_STRING) && ew__cli_plain(&text, json) == EW_OK) {
         (void)fwrite(text.ptr, 1, text.len, out);
     } else if (!is_type(json, EW_JSON_STRING)) {
-        (void)fwrite(json.ptr, 1, json.len, out);
+        ew__cli_print(out, json, EW__PRINTABLE_JSON);
     }
     ew__text_free(&text);
 }
@@ -292,7 +300,7 @@ static void print_list(FILE *out, ew_str array, const char *between, bool quoted
     for (ew_json_iter it = {.offset_ = 0}; ew_json_next(array, &it); first = false) {
         (void)fputs(first ? "" : between, out);
         if (quoted) {
-            (void)fwrite(it.value.ptr, 1, it.value.len, out); /* JSON as it stands: control bytes are escaped in it */
+            ew__cli_print(out, it.value, EW__PRINTABLE_JSON);
         } else {
             print_plain(out, it.value);
         }
@@ -303,7 +311,7 @@ static void print_type(FILE *out, ew_str root, ew_str schema, int depth) {
     ew_str type = member(schema, "type"), listed = member(schema, "enum"), constant = member(schema, "const");
     ew_str items = resolve(root, member(schema, "items"));
     if (constant.ptr) {
-        (void)fwrite(constant.ptr, 1, constant.len, out);
+        ew__cli_print(out, constant, EW__PRINTABLE_JSON);
     } else if (is_type(listed, EW_JSON_ARRAY)) {
         (void)fputs("one of ", out);
         print_list(out, listed, ", ", true);
@@ -335,7 +343,7 @@ static void print_notes(FILE *out, ew_str schema) {
         if (value.ptr) {
             (void)fprintf(out, ", %s", notes[i].words);
             if (strcmp(notes[i].keyword, "default") == 0) {
-                (void)fwrite(value.ptr, 1, value.len, out);
+                ew__cli_print(out, value, EW__PRINTABLE_JSON);
             } else {
                 print_plain(out, value);
             }

@@ -44,7 +44,7 @@ static int read_path(const char *verb, const char *path, ew__text *out) {
     return bad;
 }
 
-/* The place in the text, with a mark under it. Lines and control bytes become spaces; only the bytes around it. */
+/* The bytes around the place, with a mark under it. Those that are not printable become spaces. */
 static void show_place(ew_str text, size_t at) {
     size_t from = at > EXCERPT ? at - EXCERPT : 0, to = text.len - at > EXCERPT ? at + EXCERPT : text.len;
     char line[2 * EXCERPT + 16], mark[2 * EXCERPT + 16];
@@ -52,12 +52,14 @@ static void show_place(ew_str text, size_t at) {
     while (from > 0 && ((unsigned char)text.ptr[from] & 0xc0) == 0x80) {
         from--; /* not within a character */
     }
-    for (size_t i = from; i < to || (i == at && i == text.len); i++) {
-        unsigned char c = i < text.len ? (unsigned char)text.ptr[i] : ' ';
-        line[n++] = c < 0x20 || c == 0x7f ? ' ' : (char)c;
-        if (i <= at && (c & 0xc0) != 0x80) {
-            mark[m++] = i == at ? '^' : ' ';
+    for (size_t i = from; i < to || (i == at && i == text.len);) {
+        size_t shown = i < text.len ? ew__printable_size(text, i) : 0, size = shown ? shown : 1;
+        memcpy(line + n, shown ? text.ptr + i : " ", size);
+        n += size;
+        if (i <= at) {
+            mark[m++] = at < i + size ? '^' : ' ';
         }
+        i += size;
     }
     (void)fprintf(stderr, "  %.*s\n  %.*s\n", (int)n, line, (int)m, mark);
 }
@@ -94,7 +96,9 @@ static int check_json(const char *verb, const char *what, ew_str text) {
         show_place(text, at);
     }
     if (text.len > 0 && text.len < 100 && !memchr("{[\"", text.ptr[0], 3)) {
-        (void)fprintf(stderr, "Text needs its double quotes: '\"%.*s\"'\n", (int)text.len, text.ptr);
+        (void)fputs("Text needs its double quotes: '\"", stderr);
+        ew__cli_print(stderr, text, EW__PRINTABLE_LINE);
+        (void)fputs("\"'\n", stderr);
     } else {
         (void)fprintf(stderr, "Try: everywire %s --help\n", verb);
     }

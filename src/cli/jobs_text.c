@@ -63,13 +63,16 @@ void ew__cli_span(uint64_t ms, char *out, size_t size) {
     }
 }
 
-/* What a terminal would take for an order is not shown: JSON in one line is what it is, its strings escape them. */
+/* Strings are decoded; all else is JSON in one line. Both are printable. */
 ew_err ew__cell_text(ew__text *out, ew_str value, const char *none) {
     ew_json_type type = ew_json_typeof(value);
     if (type == EW_JSON_NONE || type == EW_JSON_NULL) {
         return ew__text_cstr(out, none);
     }
-    return type == EW_JSON_STRING ? ew__cli_plain(out, value) : ew__text_add(out, value);
+    if (type == EW_JSON_STRING) {
+        return ew__cli_plain(out, value);
+    }
+    return ew__cli_printable(out, value, EW__PRINTABLE_JSON);
 }
 
 static bool time_of(ew_str value, int64_t *ret_ms) {

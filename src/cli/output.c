@@ -18,7 +18,9 @@ bool ew__cli_colour(int fd) {
 }
 
 int ew__cli_usage(const char *verb, const char *problem) {
-    (void)fprintf(stderr, "everywire %s: %s\nTry: everywire %s --help\n", verb, problem, verb);
+    (void)fprintf(stderr, "everywire %s: ", verb);
+    ew__cli_print(stderr, ew_str_from(problem), EW__PRINTABLE_LINES);
+    (void)fprintf(stderr, "\nTry: everywire %s --help\n", verb);
     return EW__EXIT_USAGE;
 }
 
@@ -43,12 +45,31 @@ void ew__cli_hint(const char *format, ...) {
         return;
     }
     bool colour = ew__cli_colour(STDERR_FILENO);
+    char line[1024];
     va_list args;
     va_start(args, format);
-    (void)fputs(colour ? "\033[2mhint:\033[0m " : "hint: ", stderr);
-    (void)vfprintf(stderr, format, args);
-    (void)fputc('\n', stderr);
+    (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    (void)fputs(colour ? "\033[2mhint:\033[0m " : "hint: ", stderr);
+    ew__cli_print(stderr, ew_str_from(line), EW__PRINTABLE_LINE);
+    (void)fputc('\n', stderr);
+}
+
+ew_err ew__cli_printable(ew__text *out, ew_str text, ew__printable_form form) {
+    size_t n = ew__printable(text, form, NULL, 0);
+    ew_err err = ew__text_reserve(out, n + 1);
+    if (err == EW_OK) {
+        out->len += ew__printable(text, form, out->ptr + out->len, n + 1);
+    }
+    return err;
+}
+
+void ew__cli_print(FILE *out, ew_str text, ew__printable_form form) {
+    ew__text shown = {0};
+    if (ew__cli_printable(&shown, text, form) == EW_OK) {
+        (void)fwrite(shown.ptr, 1, shown.len, out);
+    }
+    ew__text_free(&shown);
 }
 
 ew_err ew__cli_format(ew__text *out, const char *format, ...) {
@@ -110,6 +131,19 @@ static struct iovec part(const char *ptr, size_t len) {
     return (struct iovec){cast.out, len};
 }
 
+/* The same line as a terminal may show it: its JSON is the same value. 0, or an errno. */
+static int show_line(int fd, const char *before, ew_str json, const char *after) {
+    ew__text line = {0};
+    ew_err err = ew__cli_printable(&line, ew_str_from(before), EW__PRINTABLE_JSON);
+    err = err == EW_OK ? ew__cli_printable(&line, json, EW__PRINTABLE_JSON) : err;
+    err = err == EW_OK ? ew__text_cstr(&line, after) : err;
+    err = err == EW_OK ? ew__text_cstr(&line, "\n") : err;
+    struct iovec whole = part(line.ptr, line.len);
+    int bad = err == EW_OK ? write_parts(fd, &whole, 1) : ENOMEM;
+    ew__text_free(&line);
+    return bad;
+}
+
 int ew__cli_line(int fd, const char *before, ew_str json, const char *after) {
     ew__text flat = {0};
     if (json.len > 0 && (memchr(json.ptr, '\n', json.len) || memchr(json.ptr, '\r', json.len))) {
@@ -123,7 +157,7 @@ int ew__cli_line(int fd, const char *before, ew_str json, const char *after) {
     struct iovec parts[] = {part(before, strlen(before)), part(json.ptr, json.len), part(after, strlen(after)),
                             part("\n", 1)};
     ew__progress_pause(true);
-    int err = write_parts(fd, parts, 4);
+    int err = isatty(fd) ? show_line(fd, before, json, after) : write_parts(fd, parts, 4);
     ew__progress_pause(false);
     ew__text_free(&flat);
     return err;
@@ -258,78 +292,29 @@ int ew__cli_ending(const char *verb, const char *target, const char *action, con
 
 /* ---- for people ---- */
 
+/* The white space of texts with several lines, so that they fit into one. */
+static void flatten(char *text, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '\t' || text[i] == '\n' || text[i] == '\r') {
+            text[i] = ' ';
+        }
+    }
+}
+
 ew_err ew__cli_plain(ew__text *out, ew_str json_string) {
+    ew__text text = {0};
     size_t len = 0;
-    ew_err err = ew__text_reserve(out, json_string.len);
+    ew_err err = ew__text_reserve(&text, json_string.len + 1);
     if (err != EW_OK) {
         return err;
     }
     /* an escape is never shorter than what it stands for, so the raw length is room enough */
-    if (ew_json_string(json_string, out->ptr + out->len, json_string.len, &len) != EW_OK) {
-        return ew__text_add(out, json_string);
+    if (ew_json_string(json_string, text.ptr, json_string.len, &len) == EW_OK) {
+        flatten(text.ptr, len);
+        err = ew__cli_printable(out, (ew_str){text.ptr, len}, EW__PRINTABLE_LINE);
+    } else {
+        err = ew__cli_printable(out, json_string, EW__PRINTABLE_JSON);
     }
-    unsigned char *text = (unsigned char *)out->ptr + out->len;
-    for (size_t i = 0; i < len; i++) {
-        bool c1 = text[i] == 0xc2 && i + 1 < len && text[i + 1] < 0xa0; /* U+0080 to U+009F */
-        if (text[i] < 0x20 || text[i] == 0x7f) {
-            text[i] = ' ';
-        } else if (c1) {
-            text[i] = text[i + 1] = ' ';
-        }
-    }
-    out->len += len;
-    return EW_OK;
-}
-
-static void pretty_newline(FILE *out, unsigned depth) { (void)fprintf(out, "\n%*s", (int)(depth * 2), ""); }
-
-static size_t pretty_string(FILE *out, ew_str json, size_t at) {
-    size_t start = at++;
-    while (at < json.len && json.ptr[at] != '"') {
-        at += json.ptr[at] == '\\' ? 2u : 1u;
-    }
-    at = at < json.len ? at + 1 : json.len;
-    (void)fwrite(json.ptr + start, 1, at - start, out);
-    return at;
-}
-
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-/* Behind an opening bracket: the index of its closing one when there is nothing between them, else 0. */
-static size_t empty_container(ew_str json, size_t at) {
-    while (at < json.len && is_space(json.ptr[at])) {
-        at++;
-    }
-    return at < json.len && (json.ptr[at] == '}' || json.ptr[at] == ']') ? at : 0;
-}
-
-void ew__cli_pretty(FILE *out, ew_str json) {
-    unsigned depth = 0;
-    for (size_t at = 0; at < json.len;) {
-        char c = json.ptr[at];
-        if (c == '"') {
-            at = pretty_string(out, json, at);
-            continue;
-        }
-        at++;
-        size_t close = c == '{' || c == '[' ? empty_container(json, at) : 0;
-        if (is_space(c)) {
-            continue;
-        }
-        if (c == '}' || c == ']') {
-            pretty_newline(out, depth > 0 ? --depth : 0);
-        }
-        (void)fputc(c, out);
-        if (close) {
-            (void)fputc(json.ptr[close], out);
-            at = close + 1;
-        } else if (c == '{' || c == '[') {
-            pretty_newline(out, ++depth);
-        } else if (c == ',') {
-            pretty_newline(out, depth);
-        } else if (c == ':') {
-            (void)fputc(' ', out);
-        }
-    }
-    (void)fputc('\n', out);
+    ew__text_free(&text);
+    return err;
 }

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "config/problem.h"
+#include "base/printable.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,10 +36,10 @@ static void add(ew__problems *problems, unsigned line, unsigned column, const ch
         len = whole_characters(message, sizeof message - 1);
         message[len] = 0;
     }
-    for (size_t i = 0; i < len; i++) {
-        if ((unsigned char)message[i] < 0x20 || message[i] == 0x7f) {
-            message[i] = '?';
-        }
+    for (size_t i = 0; i < len;) {
+        size_t shown = ew__printable_size((ew_str){message, len}, i);
+        message[i] = shown == 0 ? '?' : message[i];
+        i += shown == 0 ? 1 : shown;
     }
     char *copy = ew__arena_copy(problems->arena, message, len + 1);
     if (!copy) {

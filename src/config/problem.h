@@ -24,7 +24,7 @@ typedef struct ew__problems {
 } ew__problems;
 
 void ew__problems_init(ew__problems *problems, ew__arena *arena);
-/* One line; control bytes become question marks. */
+/* One line; bytes that a terminal must not show (base/printable.h) become question marks. */
 void ew__problem_add(ew__problems *problems, unsigned line, unsigned column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* By line and column; those of one place stay in their order. */

@@ -14,11 +14,12 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import termios
 import unittest
 
-from support import BINARY, SLOW, FakeServer, Server, canned, cli, read_terminal
+from support import BINARY, SLOW, FakeServer, Server, canned, canned_stream, cli, free_ports, read_terminal
 
 server = None
 
@@ -33,10 +34,11 @@ def tearDownModule():
 
 
 class Seen:
-    def __init__(self, code, text):
+    def __init__(self, code, out):
         self.code = code
-        self.raw = text
-        self.text = text.replace("\r\n", "\n")
+        self.bytes = out
+        self.raw = out.decode("utf-8", "replace")
+        self.text = self.raw.replace("\r\n", "\n")
 
     def __repr__(self):
         return "code %s\n%s" % (self.code, self.text)
@@ -65,7 +67,7 @@ def terminal(*words, keys=b"", until=None, stdin=True, stdout=True, env=None, co
     except subprocess.TimeoutExpired:
         p.kill()
         raise AssertionError("%s did not end; it wrote %r" % (words, out))
-    return Seen(code, out.decode("utf-8", "replace"))
+    return Seen(code, out)
 
 
 def described(schema, **more):
@@ -157,6 +159,92 @@ class Explained(Case):
         self.assertEqual(json.loads(cli("describe", server.url, "count").out)["key"], "/flow/count")
 
 
+class Hostile(Case):
+    """Text of a peer or a child that a terminal would obey, or show in another order, is escaped."""
+
+    # DEL, C1 controls and bidirectional overrides: JSON may hold all of them unescaped
+    TEXT = "a\x7f\u009b31m\u202eb\u2066c"
+    BROKEN = b"\x9b31m\xc2\x9b32m\x1b]0;title\x07\xff"
+
+    def clean(self, seen):
+        """What was shown, without our own progress line."""
+        text = seen.bytes.replace(b"\r\x1b[K", b"").replace(b"\r\n", b"\n").decode()
+        self.assertNotRegex(text, "[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
+        return text
+
+    def child(self, *lines):
+        """The words of a program that writes these lines to its output and its error output."""
+        code = "import os\nfor fd in 1, 2:\n os.write(fd, %r)" % b"".join(line + b"\n" for line in lines)
+        return ["--", sys.executable, "-c", code]
+
+    def fake(self, post):
+        text = self.TEXT
+        action = {"key": text, "name": text, "description": text, "actionType": "flow",
+                  "inputSchema": {"const": text, "default": text, "description": text}}
+        listed = canned("200 OK", json.dumps({text: action}, ensure_ascii=False).encode())
+        return FakeServer(lambda s, r: (listed if r["method"] == "GET" else post)(s, r))
+
+    def test_results(self):
+        body = json.dumps({"result": self.TEXT}, ensure_ascii=False).encode()
+        with self.fake(canned("200 OK", body)) as fake:
+            seen = terminal("call", fake.url, "it", "{}")
+            self.assertEqual(json.loads(self.clean(seen)), self.TEXT)
+            r = cli("call", fake.url, "it", "{}")  # a pipe gets the bytes as they are
+            self.assertEqual(r.out.decode(), '"%s"\n' % self.TEXT)
+
+    def test_chunks(self):
+        pieces = ['data: {"%s":"%s"}\n\n' % (name, self.TEXT) for name in ("message", "result")]
+        with self.fake(canned_stream([piece.encode() for piece in pieces])) as fake:
+            shown = self.clean(terminal("call", fake.url, "it", "{}", "--stream"))
+            chunk, result = [json.loads(line) for line in shown.splitlines()]
+            self.assertEqual((chunk, result), ({"chunk": self.TEXT}, {"result": self.TEXT}))
+
+    def test_errors(self):
+        error = '{"status":"NOT_FOUND","code":404,"message":"%s","details":{"%s":1}}' % (self.TEXT, self.TEXT)
+        with self.fake(canned("404 Not Found", error.encode())) as fake:
+            shown = self.clean(terminal("call", fake.url, "it", "{}"))
+            self.assertEqual(json.loads(shown.splitlines()[0])["error"]["message"], self.TEXT)
+
+    def test_lists(self):
+        with self.fake(canned("200 OK", b'{"result":1}')) as fake:
+            for verb, *words in (["list"], ["list", "--json"], ["describe", self.TEXT],
+                                 ["describe", self.TEXT, "--json"]):
+                with self.subTest(verb=verb, words=words):
+                    seen = terminal(verb, fake.url, *words)
+                    self.assertEqual(seen.code, 0, seen)
+                    self.assertRegex(self.clean(seen), r"\\x7f|\\u007f")
+
+    def test_frames(self):
+        with self.fake(canned("200 OK", b'{"result":"' + self.TEXT.encode() + b'"}')) as fake:
+            shown = self.clean(terminal("call", fake.url, "it", "{}", "-v"))
+            self.assertIn("\\xc2\\x9b31m\\xe2\\x80\\xaeb", shown)
+        with FakeServer(lambda s, r: s.sendall(self.BROKEN + b"\r\n\r\n")) as fake:
+            self.clean(terminal("call", fake.url, "it", "{}", "-v"))
+
+    def test_children(self):
+        for target in ("jsonrpc+stdio:", "stepflow+stdio:"):
+            with self.subTest(target):
+                child = self.child(self.BROKEN, self.TEXT.encode())
+                shown = self.clean(terminal("call", target, "it", "{}", *child))
+                self.assertIn("\\x9b31m\\xc2\\x9b32m\\x1b]0;title\\x07\\xff", shown)
+
+    def test_log_of_a_server(self):
+        """What the program of an import writes is in the log."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "everywire.yaml")
+            with open(path, "w") as f:
+                of = {"target": "jsonrpc+stdio:", "command": self.child(self.BROKEN)[1:]}
+                json.dump({"listen": ["127.0.0.1:0"], "imports": [of]}, f)
+            os.chmod(path, 0o600)
+            seen = terminal("serve", "--config", path, until=rb"title\\x07")
+        self.assertIn("\\x9b31m\\xc2\\x9b32m\\x1b]0;title\\x07\\xff", self.clean(seen))
+
+    def test_usage(self):
+        seen = terminal("call", server.url, "greet", "{" + self.TEXT)
+        self.assertEqual(seen.code, 2, seen)
+        self.clean(seen)
+
+
 class Hints(Case):
     def hint(self, *words, code, error=True, contains=()):
         seen = terminal("call", *words)
@@ -169,10 +257,7 @@ class Hints(Case):
         return seen
 
     def test_what_to_do_next(self):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        self.hint("http://127.0.0.1:%d" % port, "greet", "{}", code=3, contains=["hint: is the server running there?", "everywire serve --demo"])
+        self.hint("http://127.0.0.1:%d" % free_ports(), "greet", "{}", code=3, contains=["hint: is the server running there?", "everywire serve --demo"])
         self.hint(server.url, "gret", "{}", code=1, contains=["hint: did you mean /flow/greet?", "everywire list " + server.url])
         self.hint(server.url, "sleep", '{"ms":5000}', "--timeout", "100ms", code=5, contains=["hint: --timeout"])
         self.hint(server.url, "count", '{"n":"x"}', code=1, contains=["hint: what it takes shows: everywire describe %s count\n" % server.url])

@@ -196,7 +196,7 @@ static void test_base_util__log(void **state) {
             "\xc2\x9b"
             "2J \xc2\xa0 \x9b \xc2");
     EXPECT_LINE(&t, "\\xc2\\x9b"
-                    "2J \xc2\xa0 \x9b \xc2");
+                    "2J \xc2\xa0 \\x9b \\xc2");
     ew__log(&t.env, EW_LOG_DEBUG, "x", "%s", "");
     assert_int_equal(t.log_len, 0);
     assert_int_equal(t.n_logged, 5);

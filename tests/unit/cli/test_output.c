@@ -4,11 +4,13 @@
  */
 #include "cli/cli.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -110,37 +112,50 @@ static void expect_plain(const char *json, const char *text) {
 static void test_cli_output__plain(void **state) {
     (void)state;
     expect_plain("\"abc\"", "abc");
-    expect_plain("\"a\\u001b[31mb\\nc\\u007f\"", "a [31mb c ");
-    expect_plain("\"a\\u009b1m\\u00a0\"", "a  1m\xc2\xa0");
+    expect_plain("\"a\\u001b[31mb\\nc\\u007f\"", "a\\x1b[31mb c\\x7f");
+    expect_plain("\"a\\u009b1m\\u00a0\"", "a\\xc2\\x9b1m\xc2\xa0");
+    expect_plain("\"\\ud800\x7f\"", "\"\\ud800\\u007f\""); /* cannot be decoded: JSON */
     expect_plain("\"\xc3\xa9\"", "\xc3\xa9");
     expect_plain("12", "12"); /* no string: as it stands */
 }
 
-static void expect_pretty(const char *json, const char *text) {
-    char *got = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&got, &size);
-    assert_non_null(out);
-    ew__cli_pretty(out, ew_str_from(json));
-    assert_int_equal(fclose(out), 0);
-    assert_string_equal(got, text);
-    free(got);
+/* Reads one line from the other end of a terminal that passes bytes on as they are. */
+static void expect_shown(const char *json, const char *line) {
+    char got[256] = {0};
+    size_t n = 0, want = strlen(line);
+    struct termios raw;
+    int leader = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(leader >= 0 && grantpt(leader) == 0 && unlockpt(leader) == 0);
+    int follower = open(ptsname(leader), O_RDWR | O_NOCTTY);
+    assert_true(follower >= 0);
+    assert_int_equal(tcgetattr(follower, &raw), 0);
+    cfmakeraw(&raw);
+    assert_int_equal(tcsetattr(follower, TCSANOW, &raw), 0);
+    assert_int_equal(ew__cli_line(follower, "{\"chunk\":", ew_str_from(json), "}"), 0);
+    while (n < want) {
+        ssize_t more = read(leader, got + n, sizeof got - 1 - n);
+        assert_true(more > 0);
+        n += (size_t)more;
+    }
+    assert_string_equal(got, line);
+    (void)close(follower);
+    (void)close(leader);
 }
 
-static void test_cli_output__pretty(void **state) {
+static void test_cli_output__terminal(void **state) {
     (void)state;
-    expect_pretty("1", "1\n");
-    expect_pretty("{}", "{}\n");
-    expect_pretty("[ ]", "[]\n");
-    expect_pretty("{\"a\":[1,{ }],\"b\":\"x,{\\\"\"}",
-                  "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": \"x,{\\\"\"\n}\n");
+    static const char hostile[] = "\"\x7f\xc2\x9b\xe2\x80\xae \xc3\xbc\"";
+    char line[64];
+    (void)snprintf(line, sizeof line, "{\"chunk\":%s}\n", hostile);
+    expect_line("{\"chunk\":", hostile, "}", line); /* a pipe gets the bytes as they are */
+    expect_shown(hostile, "{\"chunk\":\"\\u007f\\u009b\\u202e \xc3\xbc\"}\n");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cli_output__lines),   cmocka_unit_test(test_cli_output__broken_pipe),
         cmocka_unit_test(test_cli_output__endings), cmocka_unit_test(test_cli_output__details),
-        cmocka_unit_test(test_cli_output__plain),   cmocka_unit_test(test_cli_output__pretty),
+        cmocka_unit_test(test_cli_output__plain),   cmocka_unit_test(test_cli_output__terminal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
