@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "queue/cron_zone.h"
 
 #define DAY INT64_C(86400)
 #define FIRST_YEAR 1970u
@@ -231,7 +230,9 @@ ew_err ew__cron_parse(const ew_env *env, ew_str schedule, const char *zone, ew__
         return EW_ENOMEM;
     ew_err err = read_schedule(&r, schedule) ? EW_OK : EW_EINVAL;
     if (err == EW_OK && zone && zone[0] && strcmp(zone, "UTC") != 0) {
-        err = ew__zone_open(env, zone, &cron->zone);
+        ew__zone *opened;
+        err = ew__zone_open(env, zone, &opened);
+        ew__cron_set_zone(env, cron, opened);
         if (err == EW_ENOTFOUND)
             (void)refuse(&r, "%sthere is no zone '%s'", "", ew_str_from(zone));
     }
@@ -241,6 +242,11 @@ ew_err ew__cron_parse(const ew_env *env, ew_str schedule, const char *zone, ew__
     }
     *ret = cron;
     return EW_OK;
+}
+
+void ew__cron_set_zone(const ew_env *env, ew__cron *cron, ew__zone *zone) {
+    ew__zone_free(env, cron->zone);
+    cron->zone = zone;
 }
 
 void ew__cron_free(const ew_env *env, ew__cron *cron) {

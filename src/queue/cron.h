@@ -12,7 +12,7 @@
 #ifndef EW_QUEUE_CRON_H
 #define EW_QUEUE_CRON_H
 
-#include "base/util.h"
+#include "queue/cron_zone.h"
 
 typedef struct ew__cron ew__cron;
 
@@ -22,6 +22,8 @@ typedef struct ew__cron ew__cron;
  */
 ew_err ew__cron_parse(const ew_env *env, ew_str schedule, const char *zone, ew__cron **ret, char *problem,
                       size_t problem_size);
+/* Sets the zone of a schedule, which owns it from now on; NULL: UTC. */
+void ew__cron_set_zone(const ew_env *env, ew__cron *cron, ew__zone *zone);
 void ew__cron_free(const ew_env *env, ew__cron *cron);
 /* The first time after `after` (ms since 1970; exclusive), a whole second; 0: never (within the next 200 years). */
 int64_t ew__cron_next(const ew__cron *cron, int64_t after);

@@ -12,7 +12,8 @@
 #define FOLDER "/usr/share/zoneinfo/"
 #define FILE_MAX ((size_t)256 * 1024)
 #define DAY INT64_C(86400)
-#define OFFSET_MAX (26 * 3600) /* of RFC 8536: -25 h < offset < 26 h */
+#define TIME_MAX (INT64_C(1) << 59) /* RFC 8536: no file has earlier times; what is added to one must not overflow */
+#define OFFSET_MAX (26 * 3600)      /* of RFC 8536: -25 h < offset < 26 h */
 
 /* When the clocks change, in one year. */
 typedef struct rule {
@@ -205,7 +206,7 @@ static bool read_times(ew__zone *zone, const uint8_t *at, const header *h, size_
             return false;
         zone->times[i] = big_endian(at + i * wide, wide);
         zone->offsets[i] = (int32_t)big_endian(types + (size_t)kinds[i] * 6, 4);
-        if (i > 0 && zone->times[i] <= zone->times[i - 1])
+        if (zone->times[i] < -TIME_MAX || zone->times[i] > TIME_MAX || (i > 0 && zone->times[i] <= zone->times[i - 1]))
             return false;
     }
     zone->n = h->n_times;

@@ -20,7 +20,7 @@ ew_err ew__blobs_memory(const ew_env *env, size_t max_bytes, ew__blobs **ret);
  * Values in the file at `path`, which is made if there is none (mode 0600); it may be used by several stores and several
  * processes at once. A call waits up to 5 s for others. The file grows without limit: put answers EW_ELIMIT when the disk
  * is full. EW_OK, EW_ENOMEM, EW_EINVAL (an empty path) or EW_EIO: it cannot be opened, is no database, that of another
- * program, or of a later version of this one. problem, if not NULL, then gets a line for people, ended by NUL.
+ * program, or of a later version of this one, or other users can write it (trust.h). problem, if not NULL, then gets a line for people, ended by NUL.
  */
 ew_err ew__blobs_sqlite(const ew_env *env, const char *path, ew__blobs **ret, char *problem, size_t problem_size);
 

@@ -15,10 +15,12 @@
 #include "json/json.h"
 #include "store/blob_id.h"
 #include "store/blobs.h"
+#include "store/trust.h"
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define BUSY_MS 5000
 #define PAUSE_MS 20
@@ -35,6 +37,7 @@ typedef struct file {
     const ew_env *env;
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENTS];
+    char distrust[EW__TRUST_WHY]; /* why the file was refused */
 } file;
 
 static file *self_of(ew__blobs *blobs) { return ew__container_of(blobs, file, blobs); }
@@ -249,8 +252,19 @@ static int make_file(const char *path, const char **ret_why) {
     return SQLITE_CANTOPEN;
 }
 
+static int check_trust(file *self, const char *path, const char **ret_why) {
+    if (ew__trust_database(path, geteuid(), self->distrust)) {
+        return SQLITE_OK;
+    }
+    *ret_why = self->distrust;
+    return SQLITE_PERM;
+}
+
 static int open_file(file *self, const char *path, const char **ret_why) {
     int code = make_file(path, ret_why);
+    if (code == SQLITE_OK) {
+        code = check_trust(self, path, ret_why);
+    }
     if (code != SQLITE_OK) {
         return code;
     }
@@ -264,6 +278,9 @@ static int open_file(file *self, const char *path, const char **ret_why) {
     }
     if (code == SQLITE_OK) {
         code = set_modes(self->db);
+    }
+    if (code == SQLITE_OK) { /* again: the -wal and -shm files exist from here on */
+        code = check_trust(self, path, ret_why);
     }
     return code == SQLITE_OK ? prepare_statements(self) : code;
 }

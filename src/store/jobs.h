@@ -13,7 +13,8 @@
 #define EW__STORE_QUEUE 65536 /* operations that may wait; EW_ELIMIT beyond */
 
 /*
- * The store that `spec` names: "sqlite:PATH" (a file is made if there is none, mode 0600, and its folder, 0700), or
+ * The store that `spec` names: "sqlite:PATH" (a file is made if there is none, mode 0600, and its folder, 0700;
+ * a file that other users can write or that belongs to one is refused, see trust.h), or
  * "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]" ("valkey://" too; "unix://PATH[?db=N]", "redis+unix:PATH"). EW_OK;
  * EW_EINVAL: not a store; EW_EUNSUPPORTED (rediss:// and others that need TLS), EW_EIO, EW_ECONNECT, EW_ETIMEOUT,
  * EW_EACCESS, EW_ENOMEM; problem, if not NULL, then gets a line for people. A Redis that cannot be reached now is

@@ -55,7 +55,7 @@ static ew_err read_claimed(const ew__op_claim *claim, ew_str worker, ew__arena *
 ew_err ew__redis_unpack_claim(ew__jobs_redis_store *self, ew__op *op, const redisReply *reply) {
     ew__op_claim *claim = &op->u.claim;
     size_t n = ew__redis_n(reply);
-    if (n < 3) {
+    if (n < 3 || n - 3 > claim->max) {
         return EW_EPROTO;
     }
     ew_str bad = ew__redis_str(reply->element[1]);

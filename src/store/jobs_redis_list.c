@@ -279,11 +279,11 @@ static ew_err collect_waiting(listing *l) {
     if (err == EW_OK) {
         err = ew__redis_do(l->self, &reply, l->op->problem);
     }
-    int64_t total = ew__redis_number(reply, 0);
+    uint64_t total = ew__redis_count(reply);
     freeReplyObject(reply);
     reply = NULL;
     if (err != EW_OK || l->list->limit == 0) {
-        l->total = (uint64_t)total;
+        l->total = total;
         return err;
     }
     ew__redis_word(link, "ZRANGE");
@@ -298,7 +298,7 @@ static ew_err collect_waiting(listing *l) {
         err = add(l, ew__redis_str(reply->element[i]), 0, i);
     }
     freeReplyObject(reply);
-    l->total = (uint64_t)total;
+    l->total = total;
     return err;
 }
 

@@ -79,9 +79,9 @@ static uint64_t step_size(ew__jobs_redis_store *self, ew__op *op) {
     redisReply *reply;
     ew__redis_word(&self->link, "DBSIZE");
     ew_err err = ask(self, op, &reply);
-    int64_t keys = err == EW_OK ? ew__redis_number(reply, 0) : 0;
+    uint64_t keys = err == EW_OK ? ew__redis_count(reply) : 0;
     freeReplyObject(reply);
-    uint64_t count = (uint64_t)(keys > 0 ? keys : 0) / (SCANS_PER_CALL * CALLS_PER_WALK);
+    uint64_t count = keys / (SCANS_PER_CALL * CALLS_PER_WALK);
     return count < COUNT_MIN ? COUNT_MIN : count < COUNT_MAX ? count : COUNT_MAX;
 }
 
@@ -144,6 +144,9 @@ static ew_err our_workers(ew__jobs_redis_store *self, ew__op *op, names *workers
 static ew_err read_lost(ew__op *op, const redisReply *reply) {
     ew__op_expired *expired = &op->u.expired;
     size_t n = ew__redis_n(reply);
+    if (n > expired->max) {
+        return EW_EPROTO;
+    }
     expired->ret = ew__arena_alloc(op->arena, (n + 1) * sizeof *expired->ret);
     if (expired->ret == NULL) {
         return EW_ENOMEM;
@@ -212,7 +215,7 @@ void ew__redis_sweep(ew__jobs_redis_store *self, ew__op *op) {
         ew__redis_key(&self->link, EW__RRQ_DLQ, ew_str_from(self->dlqs[i]));
         ew__redis_uint(&self->link, max > 0 ? max : 1);
         op->err = ask(self, op, &reply);
-        sweep->ret_removed += op->err == EW_OK ? (uint64_t)ew__redis_number(reply, 0) : 0;
+        sweep->ret_removed += op->err == EW_OK ? ew__redis_count(reply) : 0;
         freeReplyObject(reply);
     }
 }

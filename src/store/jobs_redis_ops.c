@@ -237,6 +237,9 @@ static ew_err unpack_renew(ew__op_renew *renew, const redisReply *reply) {
 static ew_err read_chunks(ew__op *op, const redisReply *entries) {
     ew__op_get *get = &op->u.get;
     size_t n = ew__redis_n(entries);
+    if (n > CHUNKS_AT_A_TIME) {
+        return EW_EPROTO;
+    }
     get->ret_chunks = ew__arena_alloc(op->arena, (n + 1) * sizeof *get->ret_chunks);
     if (get->ret_chunks == NULL) {
         return EW_ENOMEM;

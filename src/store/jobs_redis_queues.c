@@ -121,7 +121,8 @@ static ew_err count_job(walk *w, const redisReply *fields) {
     }
     one->stats.dead += status == EW__JOB_FAILED; /* each is in a list of dead letters until it is requeued */
     if (ew__when_parse(ew__redis_str(ew__redis_at(fields, 2)), &enqueued) &&
-        ew__when_parse(ew__redis_str(ew__redis_at(fields, 3)), &started) && started >= enqueued) {
+        ew__when_parse(ew__redis_str(ew__redis_at(fields, 3)), &started) && started >= enqueued &&
+        started - enqueued <= INT64_MAX - one->waited) {
         one->waited += started - enqueued;
         one->began++;
     }
@@ -189,7 +190,7 @@ static ew_err measure(walk *w, ew__queue_stats *stats) {
         err = ew__redis_reply(link, &replies[i]);
     }
     if (err == EW_OK) { /* a key of another type has none */
-        stats->pending = replies[0]->type == REDIS_REPLY_INTEGER ? (uint64_t)replies[0]->integer : 0;
+        stats->pending = ew__redis_count(replies[0]);
         (void)ew__redis_score(ew__redis_str(ew__redis_at(replies[1], 1)), &stats->oldest_due);
         (void)ew__redis_score(ew__redis_str(ew__redis_at(replies[2], 1)), &stats->newest_due);
     }

@@ -13,6 +13,7 @@
 #define EW_STORE_JOBS_SQLITE_H
 
 #include "store/jobs.h"
+#include "store/trust.h"
 #include <sqlite3.h>
 
 typedef enum ew__sql {
@@ -88,6 +89,7 @@ typedef struct ew__jobs_file {
     int64_t version;      /* PRAGMA data_version when it was last looked at; -1: never */
     uint64_t soon_ms;     /* since a sign of a change: how soon to look again; 0: as usual */
     char notice[200];
+    char distrust[EW__TRUST_WHY]; /* why the file was refused when it was last opened */
 } ew__jobs_file;
 
 static inline ew__jobs_file *ew__jobs_file_of(ew__backend *backend) {

@@ -269,8 +269,19 @@ static int make_file(ew__jobs_file *self, const char **ret_why) {
     return error == EACCES || error == EPERM || error == EROFS ? SQLITE_PERM : SQLITE_CANTOPEN;
 }
 
+static int check_trust(ew__jobs_file *self, const char **ret_why) {
+    if (ew__trust_database(self->path, geteuid(), self->distrust)) {
+        return SQLITE_OK;
+    }
+    *ret_why = self->distrust;
+    return SQLITE_PERM;
+}
+
 int ew__jobs_file_open(ew__jobs_file *self, bool first, const char **ret_why) {
     int code = first ? make_file(self, ret_why) : SQLITE_OK;
+    if (code == SQLITE_OK) {
+        code = check_trust(self, ret_why);
+    }
     if (code == SQLITE_OK) {
         code = sqlite3_open_v2(self->path, &self->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     }
@@ -285,6 +296,9 @@ int ew__jobs_file_open(ew__jobs_file *self, bool first, const char **ret_why) {
     if (code == SQLITE_OK) {
         self->busy_ms = 0;
         code = set_modes(self);
+    }
+    if (code == SQLITE_OK) { /* again: the -wal and -shm files exist from here on */
+        code = check_trust(self, ret_why);
     }
     if (code == SQLITE_OK && first) {
         code = check_pages(self, ret_why);

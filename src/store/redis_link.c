@@ -138,6 +138,9 @@ static ew_err read_failed(ew__redis_link *link) {
     if (ctx->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK)) {
         return lost(link, EW_ETIMEOUT, "no answer in time");
     }
+    if (link->too_many) {
+        return lost(link, EW_EPROTO, "its reply has too many elements");
+    }
     (void)snprintf(why, sizeof why, "%.100s", ctx->errstr);
     return lost(link, ctx->err == REDIS_ERR_PROTOCOL ? EW_EPROTO : EW_ECONNECT, why);
 }
@@ -195,14 +198,38 @@ ew_err ew__redis_ask(ew__redis_link *link, const char *const *words, size_t n, r
 
 /* ---- opening ---- */
 
+#if HIREDIS_MAJOR >= 1
+typedef size_t n_elements;
+#else
+typedef int n_elements;
+#endif
+
+/* NULL ends the reading of replies with an error. */
+static void *create_array(const redisReadTask *task, n_elements n) {
+    ew__redis_link *link = task->privdata;
+    link->too_many = n > EW__REDIS_ELEMENTS_MAX;
+    return link->too_many ? NULL : link->hiredis_make->createArray(task, n);
+}
+
+void ew__redis_adopt(ew__redis_link *link, redisContext *ctx) {
+    link->ctx = ctx;
+    link->too_many = false;
+    link->hiredis_make = ctx->reader->fn;
+    link->make = *ctx->reader->fn;
+    link->make.createArray = create_array;
+    ctx->reader->fn = &link->make;
+    ctx->reader->privdata = link;
+}
+
 static ew_err connect_to(ew__redis_link *link, uint64_t timeout_ms) {
     const ew__redis_where *where = link->where;
     struct timeval tv = {.tv_sec = (time_t)(timeout_ms / 1000), .tv_usec = (suseconds_t)(timeout_ms % 1000 * 1000)};
-    link->ctx = where->path[0] != '\0' ? redisConnectUnixWithTimeout(where->path, tv)
-                                       : redisConnectWithTimeout(where->host, where->port, tv);
-    if (link->ctx == NULL) {
+    redisContext *ctx = where->path[0] != '\0' ? redisConnectUnixWithTimeout(where->path, tv)
+                                               : redisConnectWithTimeout(where->host, where->port, tv);
+    if (ctx == NULL) {
         return EW_ENOMEM;
     }
+    ew__redis_adopt(link, ctx);
     if (link->ctx->err != 0) {
         char why[128];
         (void)snprintf(why, sizeof why, "%.100s", link->ctx->errstr);
@@ -316,6 +343,11 @@ ew_str ew__redis_str(const redisReply *reply) {
 
 int64_t ew__redis_number(const redisReply *reply, int64_t fallback) {
     return reply != NULL && reply->type == REDIS_REPLY_INTEGER ? reply->integer : fallback;
+}
+
+uint64_t ew__redis_count(const redisReply *reply) {
+    int64_t number = ew__redis_number(reply, 0);
+    return number > 0 ? (uint64_t)number : 0;
 }
 
 bool ew__redis_int_parse(ew_str text, int64_t *ret) {

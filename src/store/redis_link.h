@@ -39,7 +39,13 @@ typedef struct ew__redis_link {
     size_t n_args;
     size_t owed; /* replies that will come, once all is sent */
     char problem[EW__REDIS_PROBLEM];
+    redisReplyObjectFunctions make; /* of ctx: hiredis' own, with a limit for arrays */
+    const redisReplyObjectFunctions *hiredis_make;
+    bool too_many; /* an array with too many elements came */
 } ew__redis_link;
+
+/* Elements of one array in a reply. hiredis allocates for all of them when it has read their number. */
+#define EW__REDIS_ELEMENTS_MAX (1024 * 1024)
 
 void ew__redis_init(ew__redis_link *link, const ew_env *env, const ew__redis_where *where);
 void ew__redis_done(ew__redis_link *link);
@@ -50,6 +56,8 @@ void ew__redis_done(ew__redis_link *link);
  */
 #define EW__REDIS_TIMEOUT_MS 5000
 ew_err ew__redis_open(ew__redis_link *link, uint64_t timeout_ms);
+/* Uses this connection from now on, and owns it; the link must not move while it does. ew__redis_open calls this. */
+void ew__redis_adopt(ew__redis_link *link, redisContext *ctx);
 /* What was not sent is forgotten, what is owed does not come any more. */
 void ew__redis_close(ew__redis_link *link);
 static inline bool ew__redis_is_open(const ew__redis_link *link) { return link->ctx != NULL; }
@@ -82,6 +90,7 @@ ew_err ew__redis_err(const redisReply *reply, char problem[EW__REDIS_PROBLEM]);
 /* Texts and whole numbers of replies; anything else is empty, or the fallback. Borrowed. */
 ew_str ew__redis_str(const redisReply *reply);
 int64_t ew__redis_number(const redisReply *reply, int64_t fallback);
+uint64_t ew__redis_count(const redisReply *reply); /* 0 for what is not a number, or negative */
 static inline size_t ew__redis_n(const redisReply *reply) {
     return reply != NULL && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
 }

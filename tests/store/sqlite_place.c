@@ -5,6 +5,7 @@
 #include "store/sqlite_place.h"
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static uint64_t place_now_ns(void *ud) {
@@ -18,6 +19,7 @@ static uint64_t place_wall_ms(void *ud) {
 }
 
 void place_make(place *p) {
+    (void)umask(022); /* files that a test writes itself must not be writable for its group */
     memset(p, 0, sizeof *p);
     p->env = *ew_env_default();
     p->env.ud = p;

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/thread.h"
+#include "store/jobs_redis.h"
 #include "store_redis/world.h"
 #include "support/fail_env.h"
 #include <arpa/inet.h>
@@ -290,6 +291,56 @@ static void test_odd__answers(void **state) {
     impostor_stop(&self);
 }
 
+/* ---- a server that sends too much ---- */
+
+#define JOB "*4\r\n:0\r\n$1\r\nx\r\n:1\r\n*0\r\n" /* of a claim: queue, id, epoch, hash */
+
+/* Runs one operation whose first reply is this one; its error. */
+static ew_err take_reply(ew__op_kind kind, const char *reply, ew__op *op) {
+    int fds[2];
+    ew__lease lease;
+    redisReply *got = NULL;
+    ew__jobs_redis_store self = {.backend = {.env = ew_env_default()}, .where = {.name = "nowhere"}};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    ew__redis_init(&self.link, ew_env_default(), &self.where);
+    ew__redis_adopt(&self.link, redisConnectFd(fds[0]));
+    ew__arena *arena = op->arena;
+    fill(op, kind, arena, &lease);
+    assert_true(send(fds[1], reply, strlen(reply), MSG_NOSIGNAL) == (ssize_t)strlen(reply));
+    assert_int_equal(shutdown(fds[1], SHUT_WR), 0);
+    ew_err err = ew__redis_pack(&self, op);
+    if (err == EW_OK)
+        err = ew__redis_reply(&self.link, &got);
+    if (err == EW_OK) {
+        ew__redis_unpack(&self, op, got);
+        err = op->err;
+    } else {
+        (void)snprintf(op->problem, sizeof op->problem, "%s", self.link.problem);
+    }
+    freeReplyObject(got);
+    ew__redis_done(&self.link);
+    (void)close(fds[1]);
+    return err;
+}
+
+static void test_odd__too_much(void **state) {
+    (void)state;
+    static const char *const large[] = {"*2147483647\r\n", "*1048577\r\n", "*1\r\n*2\r\n*2000000000\r\n:1\r\n"};
+    ew__arena arena;
+    ew__op op = {.arena = &arena};
+    ew__arena_init(&arena, ew_env_default(), NULL, 0);
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) { /* refused before memory is asked for */
+        assert_int_equal(take_reply(EW__OP_CLAIM, large[i], &op), EW_EPROTO);
+        assert_non_null(strstr(op.problem, "too many elements"));
+    }
+    const char *claimed = "*8\r\n$0\r\n\r\n$0\r\n\r\n:5\r\n" JOB JOB JOB JOB JOB;
+    assert_int_equal(take_reply(EW__OP_CLAIM, claimed, &op), EW_OK);
+    assert_int_equal(op.u.claim.ret_n, 5);
+    claimed = "*9\r\n$0\r\n\r\n$0\r\n\r\n:6\r\n" JOB JOB JOB JOB JOB JOB; /* one more than was asked for */
+    assert_int_equal(take_reply(EW__OP_CLAIM, claimed, &op), EW_EIO);
+    ew__arena_done(&arena);
+}
+
 /* ---- no memory ---- */
 
 /* All kinds, twice, on a real server; whether the store could be opened. */
@@ -349,6 +400,7 @@ static void test_odd__no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_odd__answers),
+        cmocka_unit_test(test_odd__too_much),
     };
     const struct CMUnitTest real[] = {
         cmocka_unit_test_setup_teardown(test_odd__no_memory, world_setup, world_teardown),

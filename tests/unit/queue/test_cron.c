@@ -304,6 +304,54 @@ static void test_queue_cron__calendar(void **state) {
     assert_int_equal(ew__weekday(-1), 3);
 }
 
+/* ---- zone files with odd times ---- */
+
+static uint8_t *put_number(uint8_t *at, uint64_t number, size_t n) {
+    for (size_t i = n; i-- > 0; number >>= 8)
+        at[i] = (uint8_t)number;
+    return at + n;
+}
+
+/* A header with so many times and one type. */
+static uint8_t *put_header(uint8_t *at, uint32_t n_times) {
+    memset(at, 0, 44);
+    memcpy(at, "TZif2", 5);
+    (void)put_number(at + 32, n_times, 4);
+    (void)put_number(at + 36, 1, 4);
+    return at + 44;
+}
+
+/* One change at that time, from and to an offset of -25 hours. */
+static size_t zone_with(uint8_t bytes[200], int64_t time) {
+    static const uint8_t type[6] = {0xff, 0xfe, 0xa0, 0x70}; /* -90000 */
+    uint8_t *at = put_header(bytes, 0);
+    memcpy(at, type, sizeof type);
+    at = put_number(put_header(at + sizeof type, 1), (uint64_t)time, 8);
+    *at++ = 0;
+    memcpy(at, type, sizeof type);
+    return (size_t)(at + sizeof type - bytes);
+}
+
+/* The search adds offsets to times: a file whose times leave no room for that is refused. */
+static void test_queue_cron__odd_times(void **state) {
+    (void)state;
+    static const int64_t good[] = {-(INT64_C(1) << 59), 0, INT64_C(1) << 59};
+    static const int64_t bad[] = {INT64_MIN, INT64_MIN + 1, -(INT64_C(1) << 59) - 1, (INT64_C(1) << 59) + 1, INT64_MAX};
+    const ew_env *env = ew_env_default();
+    uint8_t bytes[200];
+    ew__zone *zone;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(ew__zone_parse(env, bytes, zone_with(bytes, bad[i]), &zone), EW_ENOTFOUND);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        ew__cron *cron;
+        assert_int_equal(ew__zone_parse(env, bytes, zone_with(bytes, good[i]), &zone), EW_OK);
+        assert_int_equal(ew__cron_parse(env, EW_STR("0 1 * * *"), NULL, &cron, NULL, 0), EW_OK);
+        ew__cron_set_zone(env, cron, zone);
+        assert_true(ew__cron_next(cron, 0) == 2 * 3600 * 1000); /* 1:00 there is 2:00 of the next day in UTC */
+        ew__cron_free(env, cron);
+    }
+}
+
 /* A zone file that is cut or damaged anywhere gives an error or a zone, and no wrong reads. */
 static void test_queue_cron__damaged_zones(void **state) {
     (void)state;
@@ -356,11 +404,12 @@ static void test_queue_cron__no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue_cron__five_fields),   cmocka_unit_test(test_queue_cron__six_and_seven_fields),
-        cmocka_unit_test(test_queue_cron__words),         cmocka_unit_test(test_queue_cron__berlin),
-        cmocka_unit_test(test_queue_cron__other_zones),   cmocka_unit_test(test_queue_cron__bad_ones),
-        cmocka_unit_test(test_queue_cron__random),        cmocka_unit_test(test_queue_cron__calendar),
-        cmocka_unit_test(test_queue_cron__damaged_zones), cmocka_unit_test(test_queue_cron__no_memory),
+        cmocka_unit_test(test_queue_cron__five_fields), cmocka_unit_test(test_queue_cron__six_and_seven_fields),
+        cmocka_unit_test(test_queue_cron__words),       cmocka_unit_test(test_queue_cron__berlin),
+        cmocka_unit_test(test_queue_cron__other_zones), cmocka_unit_test(test_queue_cron__bad_ones),
+        cmocka_unit_test(test_queue_cron__random),      cmocka_unit_test(test_queue_cron__calendar),
+        cmocka_unit_test(test_queue_cron__odd_times),   cmocka_unit_test(test_queue_cron__damaged_zones),
+        cmocka_unit_test(test_queue_cron__no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,7 @@ static inline int store_setup(void **state) {
     store *s = calloc(1, sizeof *s);
     if (s == NULL)
         return -1;
+    (void)umask(022); /* files that a test writes itself must not be writable for its group */
     s->kind = *state;
     ew__test_env_init(&s->env, 11);
     ew_limits_complete(&s->limits);

@@ -153,7 +153,7 @@ static void test_store_blobs_sqlite__no_database(void **state) {
     char folder[sizeof s->path + 8];
     (void)snprintf(folder, sizeof folder, "%s/no/where", s->folder);
     expect_refused(s, folder, "no such folder");
-    expect_refused(s, s->folder, "unable to open");
+    expect_refused(s, s->folder, "it is not a regular file");
     (void)snprintf(folder, sizeof folder, "%s/x", s->path);
     expect_refused(s, folder, "no such folder");
 }
