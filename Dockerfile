@@ -26,7 +26,7 @@ COPY --from=build /out/usr/bin/everywire /usr/bin/everywire
 COPY packaging/everywire.yaml /etc/everywire/everywire.yaml
 USER everywire
 WORKDIR /var/lib/everywire
-ENV XDG_STATE_HOME=/var/lib
+ENV XDG_STATE_HOME=/var/lib EVERYWIRE_SANDBOX=auto
 VOLUME /var/lib/everywire
 EXPOSE 3400
 STOPSIGNAL SIGTERM

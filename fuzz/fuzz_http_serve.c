@@ -1,40 +1,29 @@
 /*
- * fuzz/fuzz_http_serve.c: the whole serving side of the http wire between two memory buffers: any bytes, in pieces whose sizes come from the
- * input, answered by an echo and by a handler that answers later. Whatever comes, each answer is a whole one and nothing is left behind.
+ * fuzz/fuzz_http_serve.c: the serving side of the http wire: any bytes, in pieces whose size comes from
+ * the first of them. Handlers echo, answer later, fail, send chunks as one batch, or act on the process:
+ * the client stops reading, a minute passes, the server drains. Responses end whole, and nothing is left.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "session.h"
 #include "wire/http/http.h"
-#include <stdlib.h>
-
-static uint64_t now_ns = 1000000000;
-
-static uint64_t fuzz_now(void *ud) {
-    (void)ud;
-    return now_ns;
-}
-
-static bool always_here(const ew__home *home) {
-    (void)home;
-    return true;
-}
-
-static void never_posted(ew__home *home, ew__task *task) {
-    (void)home;
-    (void)task;
-    abort();
-}
-
-static const ew__home_ops home_ops = {.here = always_here, .post = never_posted};
+#include "wire/instance.h"
 
 typedef struct world {
-    ew__conn conn;
-    bool over; /* the wire has closed: nothing more may be sent */
+    ew__conn conn; /* first */
+    ew__site site;
+    bool over;    /* the wire has closed: nothing more may be sent */
+    bool stalled; /* the client does not read */
+    bool was_full;
 } world;
 
+/* ---- the connection ---- */
+
 static void on_send(ew__conn *conn) {
-    if (((world *)(void *)conn)->over && conn->out.bytes > 0)
-        abort();
-    ew__out_consume(&conn->out, conn->out.bytes);
+    world *w = (world *)(void *)conn;
+    check(!w->over || conn->out.bytes == 0);
+    w->was_full = w->was_full || conn->out.bytes >= conn->home->limits->out_high_bytes;
+    if (!w->stalled)
+        ew__out_consume(&conn->out, conn->out.bytes);
 }
 
 static void on_read(ew__conn *conn, bool on) {
@@ -46,26 +35,58 @@ static void on_over(ew__conn *conn) { ((world *)(void *)conn)->over = true; }
 
 static const ew__conn_ops conn_ops = {.send = on_send, .read = on_read, .finish = on_over, .abort = on_over};
 
-static void echo(ew_call *call, void *arg) {
-    (void)arg;
-    if (ew_json_check(ew_call_input(call), NULL) != EW_OK)
-        abort(); /* what reaches a handler was validated */
-    (void)ew_call_chunk(call, ew_call_input(call));
-    (void)ew_call_done(call, ew_call_input(call));
+static ew_err on_scrape(struct ew__scrape *scrape, ew__buf *out) {
+    (void)scrape;
+    return ew__buf_cstr(out, "calls 1\n");
 }
+
+/* ---- handlers ---- */
 
 static void done_later(ew_call *call, void *arg) {
     (void)arg;
     (void)ew_call_donef(call, "{\"key\":%q}", ew_call_key(call));
 }
 
-static void later(ew_call *call, void *arg) {
-    if (ew_call_after(call, 5, done_later, arg) != EW_OK)
-        abort();
+static void answer_later(ew_call *call, void *arg) {
+    (void)arg;
+    check(ew_call_after(call, 5, done_later, NULL) == EW_OK);
 }
 
-static void feed(ew__peer *peer, ew__home *home, const uint8_t *data, size_t size) {
-    world *w = (world *)(void *)peer->conn;
+static void stall(ew_call *call, void *arg) {
+    ((world *)arg)->stalled = true;
+    (void)ew_call_chunk(call, ew_call_input(call));
+    answer_later(call, arg);
+}
+
+static void drain(ew_call *call, void *arg) {
+    ((world *)arg)->site.draining = true;
+    (void)ew_call_done(call, EW_STR("true"));
+}
+
+/* The client sends nothing for a minute after this response. */
+static void sleep_minute(ew_call *call, void *arg) {
+    (void)arg;
+    (void)ew_call_done(call, EW_STR("null"));
+    now_ns += EW__MS(60000);
+}
+
+/* ---- one input ---- */
+
+static void settle(world *w, ew__peer *peer) {
+    ew__home *home = w->conn.home;
+    now_ns += 1000000;
+    ew__home_read_clock(home);
+    ew__timers_run(&home->timers, home->now);
+    if (!w->stalled || w->conn.out.bytes < 2 * home->limits->out_high_bytes)
+        return;
+    w->stalled = false;
+    ew__out_consume(&w->conn.out, w->conn.out.bytes);
+    if (!w->over && w->was_full)
+        peer->wire->drained(peer);
+    w->was_full = false;
+}
+
+static void feed(world *w, ew__peer *peer, const uint8_t *data, size_t size) {
     size_t step = size > 0 ? data[0] % 61 : 0; /* 0: all at once */
     for (size_t at = 0; at < size && !w->over;) {
         size_t n = step && step < size - at ? step : size - at, room = 0;
@@ -76,49 +97,70 @@ static void feed(ew__peer *peer, ew__home *home, const uint8_t *data, size_t siz
         }
         peer->wire->input(peer, place ? place : data + at, n);
         at += n;
-        now_ns += 1000000;
-        ew__home_read_clock(home);
-        ew__timers_run(&home->timers, home->now);
+        settle(w, peer);
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    ew_env env = *ew_env_default();
-    env.now_ns = fuzz_now;
-    ew_limits limits = {.frame_bytes = 4096, .pipeline_bytes = 1024};
-    ew_limits_complete(&limits);
-    ew__registry registry;
-    ew__home home = {.ops = &home_ops};
-    if (ew__registry_init(&registry, &env) != EW_OK ||
-        ew__registry_add(&registry, "/flow/echo", &ew__local_callee, NULL, echo, NULL, NULL) != EW_OK ||
-        ew__registry_add(&registry, "/flow/later", &ew__local_callee, NULL, later, NULL, NULL) != EW_OK)
-        abort();
-    ew__home_init(&home, &env, &limits);
-    ew__site site = {.port = 80, .actions = ew__registry_get(&registry)};
-    world w = {
-        .conn = {.ops = &conn_ops, .home = &home, .site = &site, .scratch = calloc(1, ew__wire_http.scratch_size)}};
-    ew__out_init(&w.conn.out, &home.blocks);
+static void add_http_actions(ew__registry *registry, world *w) {
+    const struct {
+        const char *key;
+        ew_handler_fn fn;
+    } actions[] = {{"/flow/echo", echo},         {"/flow/later", answer_later}, {"/flow/fail", fail_with_all},
+                   {"/flow/batch", send_chunks}, {"/flow/same", echo},          {"/tool/same", echo},
+                   {"/test/stall", stall},       {"/test/drain", drain},        {"/test/sleep", sleep_minute}};
+    ew_action_options options = {.input_schema = "{\"type\":\"object\"}"};
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+        check(ew__registry_add(registry, actions[i].key, &ew__local_callee, NULL, actions[i].fn, w, NULL) == EW_OK);
+    check(ew__registry_add(registry, "/flow/typed", &ew__local_callee, NULL, echo, NULL, &options) == EW_OK);
+}
+
+static void run(world *w, const uint8_t *data, size_t size) {
+    ew__home *home = w->conn.home;
     ew__peer *peer = calloc(1, ew__wire_http.serve_size);
-    if (!peer || !w.conn.scratch)
-        abort();
-    *peer = (ew__peer){.wire = &ew__wire_http, .conn = &w.conn, .role = EW__SERVE};
-    if (ew__wire_http.init(peer) != EW_OK)
-        abort();
-    feed(peer, &home, data, size);
-    if (!w.over)
+    check(peer && w->conn.scratch);
+    ew__out_init(&w->conn.out, &home->blocks);
+    *peer = (ew__peer){.wire = &ew__wire_http, .conn = &w->conn, .role = EW__SERVE};
+    check(ew__wire_http.init(peer) == EW_OK);
+    feed(w, peer, data, size);
+    if (!w->over)
         ew__wire_http.eof(peer);
     ew__wire_http.gone(peer, EW_OK);
     now_ns += 1000000000;
-    ew__home_read_clock(&home);
-    ew__timers_run(&home.timers, home.now); /* the handler that answers later ends its call */
-    if (home.live_calls != 0)
-        abort();
-    ew__out_done(&w.conn.out);
-    ew__actions_unref(site.actions);
+    ew__home_read_clock(home);
+    ew__timers_run(&home->timers, home->now); /* handlers that answer later end their calls */
+    check(home->live_calls == 0);
+    ew__out_done(&w->conn.out);
+    free(peer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const char *const hosts[] = {"example.org", NULL};
+    static ew__instance instance = {.id = "0123456789abcdef", .service = {"fuzz", 4}};
+    struct ew__scrape scrape = {.write = on_scrape};
+    ew_env env = *ew_env_default();
+    ew_limits limits = {.frame_bytes = 4096,
+                        .pipeline_bytes = 1024,
+                        .out_high_bytes = 512,
+                        .out_low_bytes = 128,
+                        .out_max_bytes = 8192};
+    ew__registry registry;
+    ew__home home = {.ops = &home_ops};
+    env.now_ns = fuzz_now;
+    env.random = fuzz_random;
+    now_ns = 1000000000;
+    ew_limits_complete(&limits);
+    world w = {.site = {.port = 80, .allow_hosts = hosts, .scrape = &scrape}};
+    w.site.instance = size % 2 ? &instance : NULL;
+    check(ew__registry_init(&registry, &env) == EW_OK);
+    add_http_actions(&registry, &w);
+    ew__home_init(&home, &env, &limits);
+    w.site.actions = ew__registry_get(&registry);
+    w.conn = (ew__conn){.ops = &conn_ops, .home = &home, .site = &w.site};
+    w.conn.scratch = calloc(1, ew__wire_http.scratch_size);
+    run(&w, data, size);
+    ew__actions_unref(w.site.actions);
     ew__home_done(&home);
     ew__registry_done(&registry);
     free(w.conn.scratch);
-    free(peer);
     return 0;
 }

@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t position = 0;
     ew_err err = ew__json_locate(text, &position);
     must(ew__json_parse(&best, text) == err && ew__json_parse_portable(&portable, text) == err);
-    must(ew__json_scan_portable(NULL, text) == (err == EW_OK) && ew__json_validate(text, NULL) == err);
+    must(ew__json_scan_portable(NULL, text, EW_JSON_DEPTH) == (err == EW_OK) && ew__json_validate(text, NULL) == err);
     if (err == EW_OK) {
         same_docs(&best, &portable);
         change_and_check(text);

@@ -93,6 +93,7 @@ static void open_call(world *w, ew__peer *peer, unsigned how) {
     call->has_input = (how & 2) != 0;
     call->notify = (how & 4) != 0;
     call->wire_id = how & 16 ? EW_STR("a") : EW_STR("");
+    call->hops = how & 16 ? 3 : 0;
     w->calls[slot] = call;
     ew__call_open_on(call, &opening, peer);
 }
@@ -197,12 +198,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     ew__registry registry;
     ew__home home = {.ops = &home_ops};
-    check(ew__registry_init(&registry, &env) == EW_OK &&
-          ew__registry_add(&registry, "/f/echo", &ew__local_callee, NULL, echo, NULL, NULL) == EW_OK &&
-          ew__registry_add(&registry, "/f/relay", &ew__local_callee, NULL, relay, NULL, NULL) == EW_OK &&
-          ew__registry_add(&registry, "/f/later", &ew__local_callee, NULL, later, NULL, NULL) == EW_OK);
+    add_session_actions(&registry, &env);
     ew__home_init(&home, &env, &limits);
-    ew__site site = {.actions = ew__registry_get(&registry)};
+    ew__site site = {.actions = ew__registry_get(&registry), .token = data[0] & 4 ? EW_STR("t") : EW_STR("")};
     ew__role role = data[0] & 1 ? EW__CALL : EW__SERVE;
     ew__peer *peer = calloc(1, sizeof(ew__jr_peer));
     check(peer != NULL);

@@ -118,6 +118,11 @@ static const ew__conn_ops conn_ops = {.send = on_send,
                                       .ready = on_ready,
                                       .greet = on_greet};
 
+static void on_telemetry(ew__site *site, ew_str url) {
+    (void)site;
+    check(url.len > 0);
+}
+
 /* ---- calls of ours ---- */
 
 static ew_err on_chunk(ew_call *call, ew_str json) {
@@ -154,9 +159,15 @@ static void open_call(world *w, unsigned how) {
     call->input = EW_STR("[1,\n2]");
     call->wants_chunks = (how & 1) != 0;
     call->has_input = (how & 2) != 0;
-    call->context = how & 4 ? EW_STR("{}") : EW_STR("");
-    if (how & 16)
+    if (how & 4) {
+        call->context = EW_STR("{}");
+        call->labels = EW_STR("{\"a\":\"b\"}");
+        call->hops = 3;
+    }
+    if (how & 16) {
+        call->key = EW_STR("/f/\"k\"");
         call->deadline = w->conn.home->now + EW__MS(1000);
+    }
     w->calls[slot] = call;
     ew__call_open_on(call, &opening, w->peer);
 }
@@ -319,13 +330,6 @@ static void run(world *w, const uint8_t *data, size_t size) {
     check(ew__timers_next(&w->conn.home->timers) == EW__NEVER);
 }
 
-static void add_actions(ew__registry *registry, const ew_env *env) {
-    check(ew__registry_init(registry, env) == EW_OK &&
-          ew__registry_add(registry, "/f/echo", &ew__local_callee, NULL, echo, NULL, NULL) == EW_OK &&
-          ew__registry_add(registry, "/f/relay", &ew__local_callee, NULL, relay, NULL, NULL) == EW_OK &&
-          ew__registry_add(registry, "/f/later", &ew__local_callee, NULL, later, NULL, NULL) == EW_OK);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew_env env = *ew_env_default();
     env.now_ns = fuzz_now;
@@ -342,9 +346,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     ew__registry registry;
     ew__home home = {.ops = &home_ops};
-    add_actions(&registry, &env);
+    add_session_actions(&registry, &env);
     ew__home_init(&home, &env, &limits);
-    ew__site site = {.actions = ew__registry_get(&registry), .authority = EW_STR("localhost:1")};
+    ew__site site = {.actions = ew__registry_get(&registry),
+                     .authority = EW_STR("localhost:1"),
+                     .telemetry = EW_STR("http://t"),
+                     .told_telemetry = on_telemetry};
     bool handshake = (data[0] & (MANAGER | BYTES | HANDSHAKE)) == (BYTES | HANDSHAKE);
     world w = {.conn = {.ops = &conn_ops, .home = &home, .site = &site, .upgraded = !handshake},
                .mode = data[0],

@@ -11,6 +11,7 @@
  */
 #include "session.h"
 #include "wire/http/http.h"
+#include "wire/instance.h"
 #include "wire/stepflow/stepflow.h"
 #include <stdio.h>
 
@@ -19,7 +20,16 @@
 #define CALLS_IN_ALL 60 /* of ours: those that begin anew at once must stop some time */
 
 /* The first byte. */
-enum { RUNTIME = 1, MESSAGES = 2, EAGER = 4, BUSY = 8, OTHERS = 16, SHARED = 32 /* the port */, NO_BLOBS = 64 };
+enum {
+    RUNTIME = 1,
+    MESSAGES = 2,
+    EAGER = 4,
+    BUSY = 8,
+    OTHERS = 16,
+    SHARED = 32 /* the port */,
+    NO_BLOBS = 64,
+    BLOB_API = 128
+};
 
 typedef struct world world;
 
@@ -49,6 +59,20 @@ struct world {
 static world *world_of(const ew_call *call) { return call->caller_ud; }
 
 static bool is_runtime(const world *w) { return (w->mode & RUNTIME) != 0; }
+
+/* ---- random bytes ---- */
+
+/* Of calls back: the loop and 128 bits, of which only the last hexadecimal digit differs here. */
+#define ID_HEAD "0-ew0000000000000000000000000000000"
+
+static uint8_t n_drawn;
+
+/* Draws of 16 bytes (ids, seeds of maps) count from 1 to 8 and start again, so that an input can name ids. */
+static void counted_random(void *ud, void *bytes, size_t n) {
+    fuzz_random(ud, bytes, n);
+    if (n == 16)
+        ((uint8_t *)bytes)[15] = (uint8_t)(n_drawn++ % 8 + 1);
+}
 
 /* ---- what leaves ---- */
 
@@ -316,7 +340,7 @@ static void add_text(const side *s, ew__buf *out, const uint8_t *text, size_t n)
         else if (is_runtime(s->w))
             (void)ew__buf_cstr(out, s->id);
         else
-            (void)ew__buf_printf(out, "0-ew0000000000-%u", (unsigned)text[i]);
+            (void)ew__buf_printf(out, ID_HEAD "%x", (unsigned)text[i]);
     }
 }
 
@@ -355,9 +379,9 @@ static void say_message(side *s, const uint8_t *text, size_t n, size_t step) {
 
 static void hear_of_others(world *w, uint8_t what) {
     char text[100];
-    int n = snprintf(text, sizeof text, "{\"jsonrpc\":\"2.0\",\"id\":\"0-ew0000000000-%d\",\"%s\":{}}", what & 7,
+    int n = snprintf(text, sizeof text, "{\"jsonrpc\":\"2.0\",\"id\":\"" ID_HEAD "%d\",\"%s\":{}}", what & 7,
                      what & 8 ? "error" : "result");
-    ew__wire_stepflow.told(&w->asked, w->home, ew__str(text, (size_t)n));
+    ew__wire_stepflow.told(&w->asked, w->home, &(ew__principal){.kind = EW__WHO_STRANGER}, ew__str(text, (size_t)n));
 }
 
 static void act(world *w, uint8_t what) {
@@ -420,10 +444,11 @@ static void feed(world *w, const uint8_t *data, size_t size) {
 
 /* ---- a session ---- */
 
-static bool on_tell(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to, ew_str text) {
+static bool on_tell(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to,
+                    const ew__principal *sender, ew_str text) {
     (void)others;
     (void)from;
-    check(wire == &ew__wire_stepflow && ew_json_check(text, NULL) == EW_OK);
+    check(sender && wire == &ew__wire_stepflow && ew_json_check(text, NULL) == EW_OK);
     return to % 2 == 0;
 }
 
@@ -438,6 +463,16 @@ static ew_err get(ew__blobs *blobs, ew_str id, ew__buf *out, ew_str *ret_type) {
     (void)blobs;
     *ret_type = EW_STR("data");
     return id.len == 1 ? ew__buf_cstr(out, "[\"\xc3\xa4\"]") : EW_ENOTFOUND;
+}
+
+static ew_err open_way(struct ew__ways *ways, ew__home *home, const ew__wire *wire, ew_str url, ew_call *outgoing) {
+    (void)ways;
+    (void)home;
+    check(wire == &ew__wire_blobs && url.len > 0);
+    if (url.len % 2)
+        return EW_EINVAL;
+    ew__call_fail_as(outgoing, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, EW_STR("no"));
+    return EW_OK;
 }
 
 static void run(world *w, const uint8_t *data, size_t size) {
@@ -466,12 +501,8 @@ static void add_actions(ew__registry *registry, const ew_env *env) {
         const char *key;
         ew_handler_fn fn;
         void *arg;
-    } table[] = {{"/f/echo", echo, NULL},
-                 {"/f/later", later, NULL},
-                 {"/f/hold", ask, NULL},
-                 {"/f/again", ask, &eagerly},
-                 {"/f/twice", ask_twice, NULL}};
-    check(ew__registry_init(registry, env) == EW_OK);
+    } table[] = {{"/f/hold", ask, NULL}, {"/f/again", ask, &eagerly}, {"/f/twice", ask_twice, NULL}};
+    add_session_actions(registry, env);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         check(ew__registry_add(registry, table[i].key, &ew__local_callee, NULL, table[i].fn, table[i].arg, NULL) ==
               EW_OK);
@@ -480,7 +511,8 @@ static void add_actions(ew__registry *registry, const ew_env *env) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew_env env = *ew_env_default();
     env.now_ns = fuzz_now;
-    env.random = fuzz_random;
+    env.random = counted_random;
+    n_drawn = 0;
     now_ns = 1000000000;
     ew_limits limits = {.frame_bytes = 4096,
                         .pipeline_bytes = 1024,
@@ -498,8 +530,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__home_init(&home, &env, &limits);
     ew__blobs blobs = {.put = put, .get = get};
     struct ew__others others = {.tell = on_tell};
+    struct ew__ways ways = {.open = open_way};
+    ew__instance instance = {.service = EW_STR("s"), .lock = PTHREAD_MUTEX_INITIALIZER};
     ew__site site = {.actions = ew__registry_get(&registry), .port = 80, .authority = EW_STR("localhost")};
-    site.guest = &ew__stepflow_guest;
+    site.guest = data[0] & BLOB_API && !(data[0] & NO_BLOBS) ? &ew__blobs_guest : &ew__stepflow_guest;
+    site.path = data[0] & BLOB_API ? EW_STR("/blobs") : EW_STR("");
+    site.token = data[0] & BLOB_API ? EW_STR("t") : EW_STR("");
+    site.blob_api = data[0] & BLOB_API ? EW_STR("http://b") : EW_STR("");
+    site.instance = data[0] & OTHERS ? &instance : NULL;
+    site.ways = &ways;
     site.only_guest = !(data[0] & SHARED);
     site.others = data[0] & OTHERS ? &others : NULL;
     site.blobs = data[0] & NO_BLOBS ? NULL : &blobs;

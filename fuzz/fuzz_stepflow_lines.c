@@ -7,6 +7,7 @@
  */
 #include "session.h"
 #include "wire/stepflow/lines.h"
+#include "wire/stepflow/sniff.h"
 
 #define CALLS 8
 
@@ -213,6 +214,12 @@ static ew_err get(ew__blobs *blobs, ew_str id, ew__buf *out, ew_str *ret_type) {
     return id.len == 1 ? ew__buf_cstr(out, "[\"\xc3\xa4\"]") : EW_ENOTFOUND;
 }
 
+/* A verdict about the first bytes of a stream does not change when more of them arrive. */
+static void check_sniff(const uint8_t *data, size_t size) {
+    int all = ew__sf_sniff_line(data, size), half = ew__sf_sniff_line(data, size / 2);
+    check(all >= -1 && all <= 1 && (half == 0 || half == all));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew_env env = *ew_env_default();
     env.now_ns = fuzz_now;
@@ -227,12 +234,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew_limits_complete(&limits);
     if (size < 1)
         return 0;
+    check_sniff(data + 1, size - 1);
     ew__registry registry;
     ew__home home = {.ops = &home_ops};
-    check(ew__registry_init(&registry, &env) == EW_OK &&
-          ew__registry_add(&registry, "/f/echo", &ew__local_callee, NULL, echo, NULL, NULL) == EW_OK &&
-          ew__registry_add(&registry, "/f/ask", &ew__local_callee, NULL, ask, NULL, NULL) == EW_OK &&
-          ew__registry_add(&registry, "/f/later", &ew__local_callee, NULL, later, NULL, NULL) == EW_OK);
+    add_session_actions(&registry, &env);
+    check(ew__registry_add(&registry, "/f/ask", &ew__local_callee, NULL, ask, NULL, NULL) == EW_OK);
     ew__home_init(&home, &env, &limits);
     ew__blobs blobs = {.put = put, .get = get};
     ew__site site = {.actions = ew__registry_get(&registry), .blobs = data[0] & 4 ? NULL : &blobs};

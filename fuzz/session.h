@@ -81,6 +81,43 @@ static inline void later(ew_call *call, void *arg) {
     check(ew_call_after(call, 500, look, arg) == EW_OK);
 }
 
+/* Fails with all that a fault can carry. */
+static inline void fail_with_all(ew_call *call, void *arg) {
+    ew_fault fault = {.status = EW_STATUS_UNAVAILABLE,
+                      .message = EW_STR("not now"),
+                      .details = ew_call_input(call),
+                      .retryable = true,
+                      .retry_after_ms = 1500};
+    (void)arg;
+    (void)ew_call_fail_with(call, &fault);
+}
+
+/* Sends chunks as one batch. */
+static inline void send_chunks(ew_call *call, void *arg) {
+    const ew_str chunks[] = {EW_STR("1"), EW_STR("\"two\""), EW_STR("[3]"), EW_STR("{\"four\":4}")};
+    size_t n = sizeof chunks / sizeof chunks[0];
+    (void)arg;
+    if (ew__call_chunk_row(call, chunks, &n) >= 0)
+        (void)ew_call_done(call, ew_call_input(call));
+    else
+        (void)ew_call_fail(call, EW_STATUS_CANCELLED, NULL);
+}
+
+static inline void add_session_actions(ew__registry *registry, const ew_env *env) {
+    static const struct {
+        const char *key;
+        ew_handler_fn fn;
+    } actions[] = {{"/f/echo", echo},         {"/f/relay", relay}, {"/f/later", later}, {"/f/fail", fail_with_all},
+                   {"/f/batch", send_chunks}, {"/f/same", echo},   {"/g/same", echo}};
+    ew_action_options options = {.description = "with metadata",
+                                 .input_schema = "{\"type\":\"object\",\"properties\":{\"a\":{}}}",
+                                 .metadata = "{\"a\":[1,\"x\",[]],\"b\":null,\"c\":{\"d\":true}}"};
+    check(ew__registry_init(registry, env) == EW_OK);
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+        check(ew__registry_add(registry, actions[i].key, &ew__local_callee, NULL, actions[i].fn, NULL, NULL) == EW_OK);
+    check(ew__registry_add(registry, "/f/typed", &ew__local_callee, NULL, echo, NULL, &options) == EW_OK);
+}
+
 /* ---- the callee's end of a call of ours, until its peer has it ---- */
 
 static inline void on_open(ew_call *call) {

@@ -56,8 +56,9 @@ EW_API ew_err ew_token_list(const char *file, void (*each)(const ew_token_info *
                             char *problem, size_t problem_size);
 
 /*
- * Takes a token out of a file: what shows it is refused from then on, within a second, also on connections that it has
- * opened before. EW_OK; EW_ENOTFOUND: there is none of that name; else as ew_token_new. Any thread.
+ * Takes a token out of a file: programs that run refuse it within a second, and within another second
+ * they close the connections that were opened with it. EW_OK; EW_ENOTFOUND: there is none of that
+ * name; else as ew_token_new. Any thread.
  */
 EW_API ew_err ew_token_revoke(const char *file, const char *name, char *problem, size_t problem_size);
 

@@ -94,10 +94,16 @@ EW_API ew_err ew_call_done(ew_call *call, ew_str json);
 /* ew_call_done with the directives of ew_json_format. */
 EW_API ew_err ew_call_donef(ew_call *call, const char *format, ...);
 
-/* Ends the call with a status and a message (NULL: the status' name). EW_OK or EW_EENDED. */
+/*
+ * Ends the call with a status and a message (NULL: the status' name). A status that is not a failure (EW_STATUS_OK, or a
+ * value outside the enumeration) ends it with EW_STATUS_UNKNOWN. Any thread. EW_OK or EW_EENDED.
+ */
 EW_API ew_err ew_call_fail(ew_call *call, ew_status status, const char *message);
 
-/* Ends the call with a whole fault; it is copied. EW_OK, EW_EINVAL (status OK), EW_EENDED. */
+/*
+ * Ends the call with a whole fault, which is copied; otherwise as ew_call_fail. Details that are not valid JSON are left
+ * out. EW_OK or EW_EENDED.
+ */
 EW_API ew_err ew_call_fail_with(ew_call *call, const ew_fault *fault);
 
 /* ---- being told ---- */

@@ -54,11 +54,16 @@ typedef struct ew_client_options {
      * For "stepflow+http:" (or "stepflow+http://HOST:0") it is a server on this machine that chooses its port itself
      * and says so by a line {"port":N} on its standard output, within 30 s; what else it writes there goes to the log.
      * Its life is a runner's.
-     * All of them inherit this program's environment.
      */
     const char *const *command;
-    const char *const *environment; /* "rrq:" with a command: "NAME=VALUE" beside that, NULL-ended; copied */
-    const char *folder;             /* "rrq:" with a command: where it runs; copied. NULL: where this program does */
+    /*
+     * What the command gets of this program's environment, beside the variables that the wire
+     * sets. NULL: all of it. Else a NULL-ended list, copied: "NAME" hands on a variable as it is
+     * now, "NAME=VALUE" sets one, "*" hands on all of them; without "*" it gets PATH, HOME, USER,
+     * LANG, LC_ALL, TZ and TMPDIR as well, and nothing else.
+     */
+    const char *const *environment;
+    const char *folder; /* "rrq:" with a command: where it runs; copied. NULL: where this program does */
     /*
      * "rrq:" with a command: how many processes of it there are, on PORT and the ports above it (or each on a free
      * one); at most 64; 0: one. A call goes to the one that has the fewest.

@@ -25,9 +25,14 @@ typedef struct ew_import_options {
      */
     const char *const *names;
     const char *const *command; /* the peer is this program: as ew_client_options.command */
-    unsigned processes;         /* as ew_client_options.processes */
-    uint64_t refresh_ms;        /* how often the peer is asked for its list; 0: 5 s */
-    const char *blobs;          /* as ew_client_options.blobs */
+    /*
+     * What the command gets of this program's environment, as ew_client_options.environment; but
+     * NULL is an empty list: PATH, HOME, USER, LANG, LC_ALL, TZ and TMPDIR only.
+     */
+    const char *const *environment;
+    unsigned processes;  /* as ew_client_options.processes */
+    uint64_t refresh_ms; /* how often the peer is asked for its list; 0: 5 s */
+    const char *blobs;   /* as ew_client_options.blobs */
     /*
      * For one name: how its action is described here, in place of what the peer says. NULL: as the peer does. Borrowed
      * for the call.
@@ -84,7 +89,8 @@ typedef struct ew_exec_options {
     const char *folder;      /* where it runs, and where "./NAME" is looked for; NULL: where this program does */
     /*
      * NULL-ended: "NAME" hands on a variable of this program's environment, as it is now, "NAME=VALUE" sets one; not
-     * EVERYWIRE_... Beside these it has PATH, HOME, USER, LANG, LC_ALL, TZ and TMPDIR, and nothing else.
+     * EVERYWIRE_... Beside these it has PATH, HOME, USER, LANG, LC_ALL, TZ and TMPDIR, and nothing else;
+     * "*" hands on all variables.
      */
     const char *const *environment;
     ew_exec_output output;

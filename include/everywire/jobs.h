@@ -191,7 +191,7 @@ typedef struct ew_worker_runner {
     const char *const *command; /* NULL: it runs already */
     unsigned processes;         /* 0: 1 */
     unsigned max_in_flight;     /* jobs in each process at a time; 0: 1 */
-    const char *const *env;     /* "NAME=VALUE" for the processes, NULL-ended; may be NULL */
+    const char *const *env;     /* for the processes, as ew_import_options.environment; may be NULL */
     const char *cwd;
     uint64_t response_timeout_ms; /* 0: none beside the job's own */
 } ew_worker_runner;

@@ -26,7 +26,8 @@ extern "C" {
     X(connect_ms, 10 * 1000, "milliseconds to reach a peer over all its addresses; UNAVAILABLE beyond")                \
     X(stall_ms, 30 * 1000, "milliseconds a reader may take nothing of what waits for it; its call is lost beyond")     \
     X(call_ms, 0, "milliseconds a served call may take when the caller names no deadline; 0 for no limit")             \
-    X(out_high_bytes, 256 * 1024, "bytes waiting on a connection at which producers are told to wait")                 \
+    X(out_high_bytes, 256 * 1024,                                                                                      \
+      "bytes queued on a connection at which producers wait and http takes no further request")                        \
     X(out_low_bytes, 64 * 1024, "bytes waiting at which they may go on")                                               \
     X(out_max_bytes, 20 * 1024 * 1024, "bytes waiting on a connection; the call is lost beyond")                       \
     X(in_queue_bytes, 1024 * 1024, "bytes of input chunks not yet read by a handler; the sender waits beyond")         \
@@ -40,6 +41,11 @@ extern "C" {
       "connections from one address (IPv6: /64); closed beyond; by hand also for this machine, else not")              \
     X(calls_per_second_per_address, 0,                                                                                 \
       "calls a second from one address, and so many at once; RESOURCE_EXHAUSTED beyond; 0 for no limit")               \
+    X(auth_bytes, 64 * 1024,                                                                                           \
+      "bytes of one message, body or frame before a token was accepted; the connection closes beyond")                 \
+    X(auth_ms, 10 * 1000,                                                                                              \
+      "milliseconds a connection may take to present a valid token, from its start; closed beyond")                    \
+    X(auth_refusals, 8, "requests refused on a connection before a token was accepted; closed with the last")          \
     X(calls, 100000, "calls in flight in all; RESOURCE_EXHAUSTED beyond")                                              \
     X(worker_threads, 8, "threads for handlers that may block")                                                        \
     X(worker_queue, 1024, "calls waiting for such a thread; RESOURCE_EXHAUSTED beyond")                                \
@@ -57,7 +63,12 @@ extern "C" {
     X(trace_queue_bytes, 4 * 1024 * 1024, "bytes of them; dropped and counted beyond")                                 \
     X(blob_bytes, 256 * 1024 * 1024,                                                                                   \
       "bytes of blobs that a client keeps in memory; what servers put beyond is refused")                              \
-    X(handshake_ms, 10 * 1000, "milliseconds a client may take for the TLS handshake; closed beyond")
+    X(handshake_ms, 10 * 1000, "milliseconds a client may take for the TLS handshake; closed beyond")                  \
+    X(list_actions, 10000, "actions in the list that a runtime or an import offers; the list is refused beyond")       \
+    X(list_bytes, 8 * 1024 * 1024, "bytes of such a list; the list is refused beyond, and the previous one stays")     \
+    X(memory_bytes, 1024 * 1024 * 1024,                                                                                \
+      "bytes that the program or a client allocates in all; beyond, connections are closed and calls "                 \
+      "RESOURCE_EXHAUSTED")
 
 /* Zero in a member means its default. */
 typedef struct ew_limits {

@@ -83,6 +83,7 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
     app->tapping.is_secret = ew__registry_is_secret;
     app->tapping.secrets = &app->registry;
     ew__app_telemetry_configure(app, options->telemetry, options->telemetry_realtime);
+    ew__budget_set(app->budget, options->env ? options->env : app->budget->inner, app->limits.memory_bytes);
     ew_err err = copy_hosts(app, options->allow_hosts);
     if (err == EW_OK)
         err = replace_text(app->env, &app->runtime_id, options->runtime_id);
@@ -92,8 +93,6 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
         err = ew__app_access_configure(app, options);
     if (err == EW_OK)
         err = ew__app_tls_configure(app, &options->tls);
-    if (options->env)
-        app->env = options->env;
     return err;
 }
 
@@ -114,19 +113,27 @@ static void destroy(ew_app *app) {
     pthread_mutex_destroy(&app->lock);
     pthread_mutex_destroy(&app->instance.lock);
     ew__app_plugins plugins = app->plugins;
+    ew__budget *budget = app->budget;
     ew__free(app->env, app, sizeof *app);
     ew__app_plugins_unload(&plugins); /* last: everything of the app may point into their code */
+    ew__budget_release(budget);
 }
 
 ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
     const ew_env *env = options && options->env ? options->env : ew_env_default();
-    ew_app *app = ew__zalloc(env, sizeof *app);
-    if (!app)
+    ew__budget *budget = ew__budget_new(env, UINT64_MAX); /* ew__app_configure sets the limit */
+    ew_app *app = budget ? ew__zalloc(&budget->env, sizeof *app) : NULL;
+    if (!app) {
+        if (budget)
+            ew__budget_release(budget);
         return NULL;
-    app->env = env;
-    ew__arena_init(&app->tls_texts, env, NULL, 0);
-    if (ew__registry_init(&app->registry, env) != EW_OK) {
-        ew__free(env, app, sizeof *app);
+    }
+    app->budget = budget;
+    app->env = &budget->env;
+    ew__arena_init(&app->tls_texts, app->env, NULL, 0);
+    if (ew__registry_init(&app->registry, app->env) != EW_OK) {
+        ew__free(app->env, app, sizeof *app);
+        ew__budget_release(budget);
         return NULL;
     }
     pthread_mutex_init(&app->lock, NULL);
@@ -134,7 +141,7 @@ ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
     pthread_cond_init(&app->changed, NULL);
     app->remotes.app = app;
     ew__sources_init(&app->sources);
-    app->name = copy_text(env, name ? name : "everywire");
+    app->name = copy_text(app->env, name ? name : "everywire");
     if (!app->name || ew__app_configure(app, options) != EW_OK) {
         destroy(app);
         return NULL;

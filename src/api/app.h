@@ -54,7 +54,8 @@ typedef struct ew__app_listener {
 } ew__app_listener;
 
 struct ew_app {
-    const ew_env *env;
+    const ew_env *env; /* of the budget */
+    ew__budget *budget;
     ew_limits limits;
     unsigned threads;
     struct uv_loop_s *host;

@@ -353,13 +353,16 @@ void ew__app_config_rehearse(const ew_env *env, ew__config *config, bool allow_r
     ew_app_options options = {.env = env};
     ew__app_config_options(config, &options);
     options.allow_remote = options.allow_remote || allow_remote;
-    pass p = {.app = ew_app_new_with("check", &options), .config = config, .check = true};
-    if (!p.app) {
+    pass p = {.app = ew_app_new_with("check", &(ew_app_options){.env = env}), .config = config, .check = true};
+    ew_err err = p.app ? ew__app_configure(p.app, &options) : EW_ENOMEM;
+    if (err == EW_OK) {
+        apply(&p);
+        free_items(env, &p.items);
+    } else if (err == EW_ENOMEM) {
         config->problems.no_memory = true;
-        return;
+    } else { /* the options have no place in the file */
+        ew__problem_add(&config->problems, 0, 0, "%s", ew_app_error(p.app));
     }
-    apply(&p);
-    free_items(env, &p.items);
     (void)ew_app_free(p.app);
 }
 
@@ -550,6 +553,10 @@ bool ew__app_config_reload(ew__app_config *file, ew_app *app, ew_log_level usual
     bool taken = false;
     if (ew__config_load(file->env, file->path, &config) == EW_OK) {
         ew__app_config_rehearse(file->env, config, app->allow_remote);
+        if (file->no_programs && ew__config_runs_code(config)) {
+            ew__problem_add(&config->problems, 0, 0,
+                            "programs and plug-ins need a restart: the sandbox denies child processes");
+        }
         taken = !config->problems.n && !config->problems.no_memory && renew(file, app, config);
     }
     if (taken) {

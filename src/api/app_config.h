@@ -26,6 +26,7 @@ typedef struct ew__app_config {
     const char *path;   /* borrowed */
     ew__config *config; /* what the app was started with, and its problems */
     ew__app_config_items items;
+    bool no_programs; /* the sandbox denies child processes: a version of the file that needs some is refused */
 } ew__app_config;
 
 /*

@@ -238,7 +238,8 @@ static int run(ew__settings *s, logger *log, ew_app *app) {
     if (err != EW_OK) { /* a host's loop runs on the host's thread: that program has a main function of its own */
         return start_failed(s, env, app, err);
     }
-    int bad = ew__settings_apply(s, app);
+    int bad = ew__settings_sandbox(s, app);
+    bad = bad ? bad : ew__settings_apply(s, app);
     if (bad) {
         return bad;
     }

@@ -10,7 +10,7 @@
 #include "api/app_supervisor.h"
 #include <sys/types.h>
 
-/* What the command line and the environment asked for. The five lists have room for argc more entries and a NULL. */
+/* What the command line and the environment asked for. The six lists have room for argc more entries and a NULL. */
 typedef struct ew__settings {
     ew_app_options options;
     const char *name; /* of the program, for its messages */
@@ -19,11 +19,15 @@ typedef struct ew__settings {
     const char **connects;
     const char **imports;
     const char **queues;
+    const char **writes; /* places that the sandbox leaves writable, besides the usual ones */
     size_t n_listens;
     size_t n_hosts;
     size_t n_connects;
     size_t n_imports;
     size_t n_queues;
+    size_t n_writes;
+    ew__sandbox_mode sandbox;
+    bool has_sandbox;  /* the command line sets it */
     const char *store; /* of jobs; NULL: not given */
     bool has_jobs;     /* the program has opened a store itself */
     bool worker, burst;
@@ -76,6 +80,17 @@ int ew__settings_find_rrq(ew__settings *s);
 int ew__settings_check_jobs(const ew__settings *s);
 /* Opens the store, and makes the app a worker, if that was asked for. 0, or the exit code. */
 int ew__settings_jobs(const ew__settings *s, ew_app *app);
+
+/* ---- app_sandbox.c ---- */
+
+/* Reads the value of --sandbox. 0, or the exit code. */
+int ew__settings_sandbox_mode(ew__settings *s, const char *text);
+/*
+ * Enters the sandbox, if that was asked for. Call it before the app has threads, plug-ins or a
+ * store: Landlock restricts the calling thread and those that it starts. 0, or the exit code; the
+ * reason has then been logged or printed.
+ */
+int ew__settings_sandbox(ew__settings *s, const ew_app *app);
 
 /* ---- app_say.c ---- */
 

@@ -157,11 +157,6 @@ static int read_telemetry(ew__settings *s, const char *text) {
     return 0;
 }
 
-static int print_version(const ew__settings *s) {
-    (void)printf("%s (everywire %s)\n", s->name, ew_version());
-    return EXIT_SUCCESS;
-}
-
 /* Options without a value. */
 static bool take_flag(ew__settings *s, int id) {
     bool *flag = id == EW__SERVE_STDIO           ? &s->stdio
@@ -180,18 +175,19 @@ static bool take_flag(ew__settings *s, int id) {
 
 /* Options whose value is taken as it is. */
 static bool take_text(ew__settings *s, ew__opts *opts, int id) {
-    const char **text = id == EW__SERVE_LISTEN       ? &s->listens[s->n_listens++]
-                        : id == EW__SERVE_CONNECT    ? &s->connects[s->n_connects++]
-                        : id == EW__SERVE_IMPORT     ? &s->imports[s->n_imports++]
-                        : id == EW__SERVE_QUEUE      ? &s->queues[s->n_queues++]
-                        : id == EW__SERVE_ALLOW_HOST ? &s->hosts[s->n_hosts++]
-                        : id == EW__SERVE_STORE      ? &s->store
-                        : id == EW__SERVE_TOKENS     ? &s->options.tokens
-                        : id == EW__SERVE_WORKER_ID  ? &s->worker_id
-                        : id == EW__SERVE_PORT       ? &s->port
-                        : id == EW__SERVE_HOST       ? &s->host
-                        : id == EW__SERVE_RUNTIME_ID ? &s->options.runtime_id
-                                                     : NULL;
+    const char **text = id == EW__SERVE_LISTEN          ? &s->listens[s->n_listens++]
+                        : id == EW__SERVE_CONNECT       ? &s->connects[s->n_connects++]
+                        : id == EW__SERVE_IMPORT        ? &s->imports[s->n_imports++]
+                        : id == EW__SERVE_QUEUE         ? &s->queues[s->n_queues++]
+                        : id == EW__SERVE_ALLOW_HOST    ? &s->hosts[s->n_hosts++]
+                        : id == EW__SERVE_STORE         ? &s->store
+                        : id == EW__SERVE_TOKENS        ? &s->options.tokens
+                        : id == EW__SERVE_WORKER_ID     ? &s->worker_id
+                        : id == EW__SERVE_PORT          ? &s->port
+                        : id == EW__SERVE_HOST          ? &s->host
+                        : id == EW__SERVE_RUNTIME_ID    ? &s->options.runtime_id
+                        : id == EW__SERVE_SANDBOX_WRITE ? &s->writes[s->n_writes++]
+                                                        : NULL;
     if (text) {
         *text = opts->value;
     }
@@ -222,6 +218,9 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
     case EW__SERVE_DRAIN:
         bad = read_drain(s, opts->value);
         break;
+    case EW__SERVE_SANDBOX:
+        bad = ew__settings_sandbox_mode(s, opts->value);
+        break;
     case EW__SERVE_LIMIT:
         bad = read_limit(s, opts->value);
         break;
@@ -232,7 +231,8 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
         bad = read_verbose(s, opts->value);
         break;
     case EW__SERVE_VERSION:
-        return print_version(s);
+        (void)printf("%s (everywire %s)\n", s->name, ew_version());
+        return EXIT_SUCCESS;
     case EW__SERVE_HELP:
         return opts->at < opts->argc && strcmp(opts->argv[opts->at], "limits") == 0 ? help_limits(s) : help(s);
     case EW__OPT_BAD:
@@ -418,7 +418,7 @@ static bool copy_text(ew__arena *arena, const char *text, const char **ret) {
 /* Texts are copied: the app will replace its own. */
 ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, int argc) {
     s->options = (ew_app_options){
-        .env = app->env,
+        .env = app->budget->inner,
         .limits = app->limits,
         .threads = app->threads,
         .loop = app->host,
@@ -436,7 +436,7 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
     size_t words = (size_t)(argc > 0 ? argc : 0) + 1;
     s->arena = arena;
     s->words = words;
-    size_t lists = 5 * words + app->n_allow_hosts;
+    size_t lists = 6 * words + app->n_allow_hosts;
     s->listens = ew__arena_alloc(arena, lists * sizeof *s->listens);
     if (!s->listens) {
         return EW_ENOMEM;
@@ -445,7 +445,8 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
     s->connects = s->listens + words;
     s->imports = s->connects + words;
     s->queues = s->imports + words;
-    s->hosts = s->queues + words;
+    s->writes = s->queues + words;
+    s->hosts = s->writes + words;
     for (; s->n_hosts < app->n_allow_hosts; s->n_hosts++) {
         if (!copy_text(arena, app->allow_hosts[s->n_hosts], &s->hosts[s->n_hosts])) {
             return EW_ENOMEM;

@@ -7,6 +7,7 @@
 typedef struct ew__letter {
     struct ew__letter *next;
     const ew__wire *wire;
+    ew__principal sender;
     size_t len;
     char text[];
 } letter;
@@ -18,7 +19,7 @@ static void free_letter(const ew_env *env, letter *l) { ew__free(env, l, sizeof 
 static void read_letter(ew__app_loop *loop, const letter *l) {
     void *scratch = ew__scratch_find(&loop->server.scratches, l->wire);
     if (scratch && !loop->loop.closing) /* else no connection of that wire has ever been here, or all have gone */
-        l->wire->told(scratch, &loop->loop.home, ew__str(l->text, l->len));
+        l->wire->told(scratch, &loop->loop.home, &l->sender, ew__str(l->text, l->len));
 }
 
 static void open_box(ew__task *task) {
@@ -63,13 +64,13 @@ static bool put(ew__app_loop *to, letter *l) {
     return room;
 }
 
-static bool write_to(ew__app_loop *to, const ew__wire *wire, ew_str text) {
+static bool write_to(ew__app_loop *to, const ew__wire *wire, const ew__principal *sender, ew_str text) {
     const ew_env *env = to->app->env;
     bool fits = text.len <= EW__LETTER_BYTES_MORE || text.len - EW__LETTER_BYTES_MORE <= to->app->limits.frame_bytes;
     letter *l = fits ? ew__alloc(env, sizeof *l + text.len) : NULL;
     if (!l)
         return false;
-    *l = (letter){.wire = wire, .len = text.len};
+    *l = (letter){.wire = wire, .sender = *sender, .len = text.len};
     if (text.len)
         memcpy(l->text, text.ptr, text.len);
     if (put(to, l))
@@ -83,9 +84,9 @@ static bool write_to(ew__app_loop *to, const ew__wire *wire, ew_str text) {
  * nobody will open the letter.
  */
 bool ew__app_tell_others(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to,
-                         ew_str text) {
+                         const ew__principal *sender, ew_str text) {
     ew_app *app = ew__container_of(others, ew_app, others);
-    ew__home *sender = NULL;
+    ew__home *own_home = NULL;
     unsigned n_dropped = 0;
     if (!wire->told || (to != EW__ALL_OTHERS && to >= app->n_loops))
         return false;
@@ -93,12 +94,12 @@ bool ew__app_tell_others(struct ew__others *others, const ew__home *from, const 
         ew__app_loop *loop = &app->loops[i];
         bool own = &loop->loop.home == from;
         if (own)
-            sender = &loop->loop.home;
-        if ((to == EW__ALL_OTHERS ? !own : to == i) && !write_to(loop, wire, text))
+            own_home = &loop->loop.home;
+        if ((to == EW__ALL_OTHERS ? !own : to == i) && !write_to(loop, wire, sender, text))
             n_dropped++;
     }
-    if (sender && n_dropped)
-        atomic_fetch_add_explicit(&sender->dropped, n_dropped, memory_order_relaxed);
+    if (own_home && n_dropped)
+        atomic_fetch_add_explicit(&own_home->dropped, n_dropped, memory_order_relaxed);
     return n_dropped == 0;
 }
 

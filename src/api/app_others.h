@@ -29,6 +29,6 @@ void ew__letterbox_done(ew__letterbox *box, const ew_env *env);
 
 /* The app's ew__others.tell. Any thread, while the loops' memory stays: that of a loop which runs, say. */
 bool ew__app_tell_others(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to,
-                         ew_str text);
+                         const ew__principal *sender, ew_str text);
 
 #endif

@@ -184,7 +184,8 @@ void ew_app_stop(ew_app *app) {
 static ew_err write_metrics(struct ew__scrape *scrape, ew__buf *out) {
     ew_app *app = ew__container_of(scrape, ew_app, scrape);
     ew__metrics *sets[EW__THREADS_MAX];
-    ew__metrics_extra extra = {.loops = app->n_loops};
+    ew__metrics_extra extra = {
+        .loops = app->n_loops, .memory_bytes = ew__budget_used(app->budget), .memory_max = app->budget->max};
     for (size_t i = 0; i < app->n_loops; i++) {
         const ew__traffic *traffic = &app->loops[i].server.traffic;
         sets[i] = &app->loops[i].metrics;
@@ -231,6 +232,7 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
     loop->loop.home.observer = &loop->metrics.observer;
     loop->loop.tapping = app->tapping.fn ? &app->tapping : NULL;
     loop->loop.home.live_all = &app->live_calls;
+    loop->loop.home.budget = app->budget;
     /* On one core whoever looks keeps the one he waits for from working; and a host's loop is the host's. */
     if (!app->host && uv_available_parallelism() > 1)
         loop->loop.look.taken = &app->looking;
@@ -240,6 +242,7 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
         size_t doors = app->n_listeners ? app->n_listeners : 1; /* an app that only dials has none */
         err = ew__server_init(&loop->server, &loop->loop, &app->registry, doors, &app->connections);
         loop->server.ud = loop;
+        loop->server.on_runtime_claim = ew__remote_claim;
         loop->server.on_runtime = ew__remote_changed;
         loop->server.on_runtime_gone = ew__remote_gone;
         if (err != EW_OK)

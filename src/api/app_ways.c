@@ -1,6 +1,6 @@
 /*
- * api/app_ways.c: see app_ways.h. Whoever calls us names these URLs, so they lead to this machine only, unless the app
- * may have to do with others at all.
+ * api/app_ways.c: see app_ways.h. A caller chooses these URLs. They may lead to this machine only, unless the app
+ * allows remote peers (--allow-remote), and never to link-local, metadata, unspecified or multicast addresses.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app.h"
@@ -115,8 +115,11 @@ static ew_err add(ew__app_loop *loop, const ew__wire *wire, const way *like, way
     *w = *like;
     w->loop = loop;
     ew__site site = {.port = w->port, .authority = ew_str_from(w->authority), .path = ew_str_from(w->path)};
-    ew__where where = {
-        .kind = EW__WHERE_TCP, .host = w->host, .port = w->port, .loopback_only = !loop->app->allow_remote};
+    ew__where where = {.kind = EW__WHERE_TCP,
+                       .host = w->host,
+                       .port = w->port,
+                       .loopback_only = !loop->app->allow_remote,
+                       .named_by_peer = true};
     ew__pool_init(&w->pool, &loop->loop, wire, &site, &where);
     w->pool.ud = w;
     EW__LIST_ADD(ways->first, w);

@@ -5,6 +5,7 @@
 #include "api/app.h"
 #include "api/client.h"
 #include "base/thread.h"
+#include "io/environment.h"
 #include <stdio.h>
 
 #define TELEMETRY_VAR "GENKIT_TELEMETRY_SERVER="
@@ -33,7 +34,9 @@ static void free_client(ew_client *client) {
         ew__actions_unref(client->actions);
     ew__tls_context_free(client->tls);
     ew__arena_done(&client->own);
+    ew__budget *budget = client->budget;
     ew__free(client->env, client, sizeof *client);
+    ew__budget_release(budget);
 }
 
 static void raze_gate(ew_client *client) {
@@ -96,25 +99,16 @@ static const char *copy_own(ew_client *client, const char *text) {
     return ew__arena_copy(&client->own, text, strlen(text) + 1);
 }
 
-/* Where the command runs, and what its environment has beside ours. */
+/* Where the command runs (a runner's may say so), and what it has of our environment. */
 static ew_err copy_surroundings(ew_client *client, const ew_client_options *options) {
-    size_t n = 0;
-    if (!options)
-        return EW_OK;
-    while (options->environment && options->environment[n])
-        n++;
-    if (options->folder && !(client->rules.folder = copy_own(client, options->folder)))
-        return EW_ENOMEM;
-    if (n == 0)
-        return EW_OK;
-    client->own_vars = ew__arena_alloc(&client->own, (n + 1) * sizeof *client->own_vars);
-    for (size_t i = 0; client->own_vars && i < n; i++)
-        if (!(client->own_vars[i] = copy_own(client, options->environment[i])))
+    if (client->processes > 0 && options->folder) {
+        client->rules.folder = copy_own(client, options->folder);
+        if (!client->rules.folder)
             return EW_ENOMEM;
-    if (!client->own_vars)
-        return EW_ENOMEM;
-    client->own_vars[n] = NULL;
-    return EW_OK;
+    }
+    if (options->environment)
+        client->inherited = ew__environment_make(&client->own, options->environment);
+    return options->environment && !client->inherited ? EW_ENOMEM : EW_OK;
 }
 
 /* A program can only be started here. NULL: fine; else why not. */
@@ -169,6 +163,8 @@ static ew_err read_target(ew_client *client, const char *target, const ew_client
         if (!allowed || !asks)
             return EW_EACCESS;
     }
+    if (!problem && options)
+        problem = ew__environment_problem(options->environment);
     if (!problem && options && options->token && *options->token)
         problem = ew__token_read(options->token, client->token);
     if (problem)
@@ -216,7 +212,7 @@ static ew_err configure(ew_client *client, const char *target, const ew_client_o
         *ret_problem = problem;
     if (err == EW_OK && options && options->command && options->command[0])
         err = copy_command(client, options->command);
-    if (err == EW_OK && client->processes > 0)
+    if (err == EW_OK && client->command)
         err = copy_surroundings(client, options);
     if (err == EW_OK && options && options->telemetry)
         err = copy_telemetry(client, options->telemetry);
@@ -246,7 +242,8 @@ static void init_pool(ew_client *client) {
                                 .tls = client->tls,
                                 .tls_http = target->http,
                                 .argv = (const char *const *)client->command,
-                                .vars = target->kind == EW__WHERE_LISTEN ? client->vars : client->own_vars,
+                                .inherited = client->inherited,
+                                .vars = target->kind == EW__WHERE_LISTEN ? client->vars : NULL,
                                 .rules = client->rules.folder ? &client->rules : NULL,
                                 .farewell_ms = client->telemetry ? FAREWELL_MS : 0};
     ew__pool_init(&client->pool, &client->loop, target->wire, &client->site, &client->where);
@@ -324,25 +321,39 @@ static ew_err begin(ew_client *client, const char **ret_problem) {
     return client->announces ? ew__pool_announce(&client->pool) : begin_to_listen(client, ret_problem);
 }
 
+/* A client with its budget and limits, nothing else; NULL: out of memory. */
+static ew_client *alloc_client(const ew_client_options *options) {
+    ew_limits limits = {.calls = 0};
+    if (options)
+        limits = options->limits;
+    ew_limits_complete(&limits);
+    ew__budget *budget = ew__budget_new(options && options->env ? options->env : ew_env_default(), limits.memory_bytes);
+    ew_client *client = budget ? ew__zalloc(&budget->env, sizeof *client) : NULL;
+    if (client) {
+        client->limits = limits;
+        client->budget = budget;
+        client->env = &budget->env;
+        ew__arena_init(&client->own, client->env, NULL, 0);
+    } else if (budget) {
+        ew__budget_release(budget);
+    }
+    return client;
+}
+
 ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
                      const char **ret_problem) {
-    const ew_env *env = options && options->env ? options->env : ew_env_default();
-    ew_client *client = ew__zalloc(env, sizeof *client);
+    ew_client *client = alloc_client(options);
     if (!client)
         return EW_ENOMEM;
-    client->env = env;
-    ew__arena_init(&client->own, env, NULL, 0);
-    if (options)
-        client->limits = options->limits;
-    ew_limits_complete(&client->limits);
     client->host = options && options->loop;
     ew_err err = configure(client, target, options, ret_problem);
     if (err == EW_OK)
-        err = ew__loop_init(&client->loop, env, &client->limits, options ? options->loop : NULL);
+        err = ew__loop_init(&client->loop, client->env, &client->limits, options ? options->loop : NULL);
     if (err != EW_OK) {
         free_client(client);
         return err;
     }
+    client->loop.home.budget = client->budget;
     if (options && options->trace_frames) {
         ew__tapping_init(&client->tapping, options->trace_frames, options->trace_ud, options->trace_bytes);
         client->loop.tapping = &client->tapping;

@@ -12,7 +12,8 @@
 #include <everywire/client.h>
 
 struct ew_client {
-    const ew_env *env;
+    const ew_env *env; /* of the budget */
+    ew__budget *budget;
     ew_limits limits;
     ew__target target;
     char **command; /* NULL-ended; the array and its strings are ours */
@@ -25,8 +26,8 @@ struct ew_client {
     char server_var[192 + EW__SHOWN_SIZE]; /* "GENKIT_REFLECTION_V2_SERVER=ws://127.0.0.1:3200" */
     const char *vars[5];                   /* what the command's environment has beside what it inherits */
     ew__child_rules rules;                 /* where the command runs */
-    ew__arena own;                         /* of its variables and its folder, where the program has said so */
-    const char **own_vars;                 /* NULL: none */
+    ew__arena own;                         /* of what it inherits, and of its folder */
+    const char *const *inherited;          /* what the command has of our environment; NULL: all of it */
     ew__task warm_task;
     const char *own_hosts[2]; /* the names by which we may be asked for */
     ew__actions *actions;     /* what the peer may call; a reference, or NULL */

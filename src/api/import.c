@@ -18,7 +18,6 @@
 #define ASK_MS 10000             /* for the list */
 #define PAUSE_MS 250             /* until one that did not answer is asked again; doubling */
 #define PAUSE_MAX_MS 2000
-#define LIST_MAX ((size_t)64 * 1024 * 1024)
 
 static ew_err fail(ew_app *app, ew_err err, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static ew_err fail(ew_app *app, ew_err err, const char *format, ...) {
@@ -99,9 +98,19 @@ static void plan(ew__import_target *target, bool answered) {
     (void)ew__timer_set(&home->timers, &target->again, home->now + EW__MS(ms), on_again);
 }
 
+/* Under the lock. Whether the list exceeds a limit; logged once, until the target is accepted again. */
+static bool refuses_list(ew__import_target *target, ew_str list) {
+    const char *problem = ew__actions_list_problem(target->client->loop.home.limits, list);
+    if (problem && !target->complained)
+        ew__log(target->import->arena.env, EW_LOG_WARN, "import", "the list of actions of %s is refused: %s",
+                target->text, problem);
+    target->complained = target->complained || problem;
+    return problem != NULL;
+}
+
 /* Under the lock. Whether what it said differs from before. */
 static bool keep_list(ew__import_target *target, ew_str list) {
-    if (ew__str_is(ew__buf_view(&target->list), list))
+    if (ew__str_is(ew__buf_view(&target->list), list) || refuses_list(target, list))
         return false;
     ew__buf_clear(&target->list);
     return ew_json_typeof(list) == EW_JSON_OBJECT && ew__buf_str(&target->list, list) == EW_OK;
@@ -446,7 +455,7 @@ static ew_err add_target(ew__import *import, ew_str text, bool several, const ew
     if (err != EW_OK)
         return fail(app, err, "%s%s%s", several ? copy : "", several ? ": " : "", problem ? problem : ew_err_text(err));
     *target = (ew__import_target){.import = import, .text = copy, .tls = parsed.tls};
-    ew__buf_init(&target->list, import->arena.env, LIST_MAX);
+    ew__buf_init(&target->list, import->arena.env, SIZE_MAX / 2); /* limited by list_bytes */
     ew__far *far = &target->there.far;
     atomic_init(&far->refs, 1);
     far->free = free_target;
@@ -530,6 +539,8 @@ static ew_err read_options(ew__import *import, const ew_import_options *options)
         err = ew__tls_copy(&import->arena, &options->tls, &import->client.tls);
     if (err == EW_OK && options->command)
         err = copy_list(import, options->command, &import->client.command);
+    if (err == EW_OK && options->command) /* NULL would be all that we have */
+        err = copy_list(import, options->environment, &import->client.environment);
     if (err == EW_OK && options->blobs && !(import->client.blobs = copy_text(import, ew_str_from(options->blobs))))
         err = EW_ENOMEM;
     if (err == EW_OK && options->token && *options->token &&
@@ -563,7 +574,8 @@ ew_err ew__source_new_import(ew_app *app, const char *targets, const ew_import_o
 }
 
 ew_err ew__source_new_runner(ew_app *app, const ew_worker_runner *runner, ew__source **ret) {
-    ew_import_options options = {.command = runner->command, .processes = runner->command ? runner->processes : 0};
+    ew_import_options options = {
+        .command = runner->command, .environment = runner->env, .processes = runner->command ? runner->processes : 0};
     ew_err err = ew__source_new_import(app, runner->target, &options, ret);
     if (err != EW_OK)
         return err;
@@ -571,9 +583,7 @@ ew_err ew__source_new_runner(ew_app *app, const ew_worker_runner *runner, ew__so
     import->runner = true;
     import->source.asked = true;
     import->client.limits.runner_calls = runner->max_in_flight ? runner->max_in_flight : 1;
-    if (runner->env)
-        err = copy_list(import, runner->env, &import->client.environment);
-    if (err == EW_OK && runner->cwd && !(import->client.folder = copy_text(import, ew_str_from(runner->cwd))))
+    if (runner->cwd && !(import->client.folder = copy_text(import, ew_str_from(runner->cwd))))
         err = EW_ENOMEM;
     if (err == EW_OK && (import->n_targets != 1 || import->n_names))
         err = fail(app, EW_EINVAL, "a runner is one target, and takes all names");

@@ -13,8 +13,10 @@ struct ew__remote {
     ew__runtime *runtime;    /* home's thread only; NULL: it has gone */
     ew__action **actions;    /* what it offers; under the lock */
     size_t n_actions;
-    char id[257];  /* under the lock */
-    bool replaced; /* another connection has its id; under the lock */
+    char id[256]; /* under the lock, as its length; 0: none was claimed */
+    size_t id_len;
+    ew__principal principal; /* under the lock: of the runtime */
+    bool replaced;           /* another connection has its id; under the lock */
     ew__task leave_task;
 };
 
@@ -77,10 +79,21 @@ static void leave(ew__task *task) {
     ew__far_unref(&remote->there.far);
 }
 
+static ew_str id_of(const ew__remote *remote) { return ew__str(remote->id, remote->id_len); }
+
+/* Under the lock: another identity has registered the id, on any loop. */
+static bool is_taken(const ew__remotes *all, const ew__runtime *runtime) {
+    for (const ew__remote *other = all->first; other; other = other->next)
+        if (other != runtime->ud && !other->replaced && ew__str_is(id_of(other), runtime->self.id) &&
+            !ew__principal_equal(&other->principal, &runtime->principal))
+            return true;
+    return false;
+}
+
 /* Under the lock: the newer one wins. On its own loop the runtimes have seen to that themselves. */
 static void replace_others(const ew__remote *newer) {
     for (ew__remote *older = newer->all->first; older; older = older->next) {
-        if (older == newer || older->replaced || strcmp(older->id, newer->id) != 0)
+        if (older == newer || older->replaced || !ew__str_is(id_of(older), id_of(newer)))
             continue;
         older->replaced = true;
         older->leave_task.fn = leave;
@@ -123,23 +136,37 @@ static ew__remote *new_remote(ew__remotes *all, ew__server *server, ew__runtime 
     return remote;
 }
 
-void ew__remote_changed(ew__server *server, ew__runtime *runtime) {
+const char *ew__remote_claim(ew__server *server, ew__runtime *runtime) {
     ew__remotes *all = &((ew__app_loop *)server->ud)->app->remotes;
     ew__remote *remote = runtime->ud ? runtime->ud : new_remote(all, server, runtime);
+    size_t len = runtime->self.id.len;
+    if (!remote || len > sizeof remote->id)
+        return remote ? "the id of the runtime is too long" : "out of memory";
+    pthread_mutex_lock(&all->app->sources.lock);
+    bool taken = is_taken(all, runtime);
+    if (!taken) {
+        memcpy(remote->id, runtime->self.id.ptr, len);
+        remote->id_len = len;
+        remote->principal = runtime->principal;
+        replace_others(remote);
+    }
+    pthread_mutex_unlock(&all->app->sources.lock);
+    return taken ? EW__RUNTIME_TAKEN : NULL;
+}
+
+void ew__remote_changed(ew__server *server, ew__runtime *runtime) {
+    ew__remotes *all = &((ew__app_loop *)server->ud)->app->remotes;
+    ew__remote *remote = runtime->ud;
     ew__action **actions = NULL;
-    size_t n = 0, len = runtime->self.id.len;
-    if (!remote || len >= sizeof remote->id || make_actions(remote, runtime, &actions, &n) != EW_OK) {
-        ew__log(all->app->env, EW_LOG_ERROR, "runtime", "a runtime cannot be offered: %s",
-                len >= sizeof remote->id ? "its id is too long" : "out of memory");
+    size_t n = 0;
+    if (make_actions(remote, runtime, &actions, &n) != EW_OK) {
+        ew__log(all->app->env, EW_LOG_ERROR, "runtime", "cannot publish the actions of a runtime: out of memory");
         return;
     }
     pthread_mutex_lock(&all->app->sources.lock);
     free_actions(all->app->env, remote->actions, remote->n_actions);
     remote->actions = actions;
     remote->n_actions = n;
-    memcpy(remote->id, runtime->self.id.ptr, len);
-    remote->id[len] = '\0';
-    replace_others(remote);
     ew__app_publish(all->app);
     pthread_mutex_unlock(&all->app->sources.lock);
 }

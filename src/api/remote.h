@@ -19,6 +19,11 @@ typedef struct ew__remotes {
 size_t ew__remotes_count(const ew__remotes *all);
 void ew__remotes_collect(const ew__remotes *all, ew__action **ret); /* borrowed */
 
+/*
+ * Reserves the id of a runtime over all loops: the connection of another loop that has it is replaced
+ * if it has the same identity. NULL, or why the runtime is refused. A hook as the ones below.
+ */
+const char *ew__remote_claim(ew__server *server, ew__runtime *runtime);
 /* The hooks of a server of the app; on its loop's thread. server->ud is the ew__app_loop. */
 void ew__remote_changed(ew__server *server, ew__runtime *runtime);
 void ew__remote_gone(ew__server *server, ew__runtime *runtime);

@@ -22,7 +22,7 @@ typedef struct ew__client_row {
     uint32_t connections; /* under the lock, as the three below */
     uint32_t failures;    /* since failing_since */
     uint64_t failing_since;
-    uint64_t shut_until;     /* too many: nothing is compared before that */
+    uint64_t shut_until;     /* too many: until then a wrong token is answered with "wait" */
     atomic_ullong next_call; /* when the bucket would be full again (GCRA) */
 } ew__client_row;
 
@@ -38,7 +38,7 @@ typedef struct ew__clients {
 } ew__clients;
 
 #define EW__CLIENTS_IDLE 4096   /* rows that are kept without a connection */
-#define EW__CLIENT_FAILURES 10  /* wrong tokens in a second, and that address has to wait */
+#define EW__CLIENT_FAILURES 10  /* wrong tokens in a second: further wrong ones are to wait */
 #define EW__CLIENT_SHUT_MS 1000 /* so long */
 
 void ew__clients_init(ew__clients *clients, const ew_env *env);
@@ -54,7 +54,7 @@ void ew__clients_leave(ew__clients *clients, ew__client_row *row);
 /* One more call at `now` (monotonic ns). 0: it may go on; else after how many milliseconds to try again. */
 uint64_t ew__clients_take_call(const ew__clients *clients, ew__client_row *row, uint64_t now);
 
-/* 0: a token of this client may be looked at; else after how many milliseconds. */
+/* For a wrong token. 0: it is an ordinary failure; else how many milliseconds the client is to wait. */
 uint64_t ew__clients_shut(ew__clients *clients, const ew__client_row *row, uint64_t now);
 void ew__clients_failed(ew__clients *clients, ew__client_row *row, uint64_t now); /* it was wrong */
 

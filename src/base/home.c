@@ -4,10 +4,10 @@
  */
 #include "base/home.h"
 
-#define FREE_BLOCKS 64
+#define FREE_BLOCKS EW__POOL_KEEP(64)
 /* Kept for the next ones. A call through a bridge is two: 64 at a time must not ask the allocator for each. */
-#define FREE_CALLS 256
-#define FREE_PIECES 128
+#define FREE_CALLS EW__POOL_KEEP(256)
+#define FREE_PIECES EW__POOL_KEEP(128)
 #define PIECE_BYTES 4096
 /*
  * A call and the beginning of its memory. Small, because a connection may carry thousands of calls that wait: with what

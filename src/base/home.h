@@ -6,6 +6,7 @@
 #ifndef EW_BASE_HOME_H
 #define EW_BASE_HOME_H
 
+#include "base/budget.h"
 #include "base/mem.h"
 #include "base/timer.h"
 #include "base/util.h"
@@ -31,10 +32,11 @@ typedef struct ew__home_ops {
 struct ew__home {
     const ew__home_ops *ops;
     const ew_env *env;
-    const ew_limits *limits; /* complete */
-    ew__observer *observer;  /* NULL: nobody looks */
-    ew__gate *gate;          /* who may call what (call/access.h); NULL: everybody everything */
-    uint64_t now;            /* monotonic nanoseconds, refreshed every turn */
+    const ew_limits *limits;  /* complete */
+    const ew__budget *budget; /* NULL: memory is not limited */
+    ew__observer *observer;   /* NULL: nobody looks */
+    ew__gate *gate;           /* who may call what (call/access.h); NULL: everybody everything */
+    uint64_t now;             /* monotonic nanoseconds, refreshed every turn */
     ew__timers timers;
     ew__rng rng;
     ew__blocks blocks;

@@ -7,6 +7,21 @@
 
 #include <everywire/env.h>
 
+/*
+ * How many free pieces or blocks a pool keeps. None under AddressSanitizer: a pooled piece is reused
+ * at once, which would hide each use after free from it.
+ */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EW__POOL_KEEP(n) 0
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define EW__POOL_KEEP(n) 0
+#endif
+#if !defined(EW__POOL_KEEP)
+#define EW__POOL_KEEP(n) (n)
+#endif
+
 /* ---- the env's allocator ---- */
 
 void *ew__alloc(const ew_env *env, size_t size);  /* NULL when there is none; not cleared */

@@ -133,6 +133,8 @@ enum {
     EW__SERVE_TOKENS,
     EW__SERVE_REQUIRE_TOKEN,
     EW__SERVE_NO_TOKEN,
+    EW__SERVE_SANDBOX,
+    EW__SERVE_SANDBOX_WRITE,
     EW__SERVE_LIMIT,
     EW__SERVE_LOG_LEVEL,
     EW__SERVE_VERBOSE,
@@ -210,6 +212,13 @@ enum {
          EW__SERVE_TOKENS},                                                                                            \
         {"require-token", 0, NULL, "the same with the usual file", EW__SERVE_REQUIRE_TOKEN},                           \
         {"no-token", 0, NULL, "serve everybody who reaches a listener, without a token", EW__SERVE_NO_TOKEN},          \
+        {"sandbox", 0, "off|auto|on",                                                                                  \
+         "give up rights before serving: dangerous system calls, and writing outside the\n"                            \
+         "folders that are needed; auto: what the kernel supports; on: all of it, or no\n"                             \
+         "start; off (default)",                                                                                       \
+         EW__SERVE_SANDBOX},                                                                                           \
+        {"sandbox-write", 0, "PATH", "a further folder or file that may be written; may be repeated",                  \
+         EW__SERVE_SANDBOX_WRITE},                                                                                     \
         {"limit", 0, "NAME=VALUE", "change a limit; --help limits lists them; may be repeated", EW__SERVE_LIMIT},      \
         {"log-level", 0, "LEVEL", "error, warn, info (default), debug, or trace: debug and --verbose",                 \
          EW__SERVE_LOG_LEVEL},                                                                                         \
@@ -227,6 +236,7 @@ enum {
     "  GENKIT_RUNTIME_ID                 as --runtime-id\n"                                                            \
     "  RRQ_RUNNER_TCP_SOCKET             as --tcp-socket, if that is not given\n"                                      \
     "  EVERYWIRE_TOKENS                  as --tokens\n"                                                                \
+    "  EVERYWIRE_SANDBOX                 as --sandbox, if neither that nor the file sets it\n"                         \
     "  EVERYWIRE_TOKEN                   the token that imports and --connect show\n"                                  \
     "  EVERYWIRE_STORE                   where the jobs of a worker are, if --store is not given\n"                    \
     "  RRQ_CONFIG, RRQ_REDIS_DSN         RRQ's own, for a worker without --store and --config\n"                       \

@@ -107,7 +107,7 @@ static void pass_end(join *j, ew_call *far, const ew__end *end) {
     if (end->status == EW_STATUS_OK)
         (void)ew__call_done_valid(near, end->result);
     else
-        (void)ew__call_fault(near, &end->fault);
+        ew__call_fault(near, &end->fault);
     near->lender = NULL;
 }
 

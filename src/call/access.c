@@ -51,6 +51,15 @@ static void use_newest(ew__gate *gate) {
     ew__tokens_unref(old);
 }
 
+/* When the next token of the list expires; INT64_MAX: none will. */
+static int64_t next_expiry(const ew__tokens *tokens, int64_t now_ms) {
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; tokens && i < tokens->n; i++)
+        if (tokens->list[i].expires_ms > now_ms && tokens->list[i].expires_ms < next)
+            next = tokens->list[i].expires_ms;
+    return next;
+}
+
 /* One of the homes looks, when it is time. */
 static void look(ew__access *access, uint64_t now) {
     unsigned long long at = atomic_load_explicit(&access->look_at, memory_order_relaxed);
@@ -91,20 +100,63 @@ static bool needs_none(const ew__home *home, const ew__who *who) {
     return EW__LIKELY(!home->gate) || !home->gate->access->required || (who && who->kind == EW__WHO_OWNER);
 }
 
+ew__principal ew__principal_of(const ew__home *home, const ew__who *who) {
+    bool required = home->gate && home->gate->access->required;
+    ew__principal principal = {.kind = required && who ? who->kind : EW__WHO_STRANGER};
+    if (who && (required || who->kind == EW__WHO_OWNER))
+        memcpy(principal.digest, who->digest, sizeof principal.digest);
+    return principal;
+}
+
+void ew__who_set_certificate(ew__who *who, const char *subject) {
+    who->kind = EW__WHO_OWNER;
+    ew__sha256_of(subject, strlen(subject), who->digest);
+}
+
+bool ew__principal_equal(const ew__principal *a, const ew__principal *b) {
+    return a->kind == b->kind && memcmp(a->digest, b->digest, sizeof a->digest) == 0;
+}
+
+/* A client that loses an accepted identity has no further attempt on its connection. */
 bool ew__gate_show(ew__home *home, ew__who *who, ew_str token, ew_fault *ret) {
     if (needs_none(home, who))
         return true;
     ew__clients *clients = home->gate->access->clients;
-    uint64_t wait = who->client ? ew__clients_shut(clients, who->client, home->now) : 0;
-    if (wait)
-        return hold_off(ret, wait, EW_STR("too many wrong tokens came from this address; wait a moment"));
+    bool had_identity = who->accepted;
     who->kind = EW__WHO_TOKEN;
     ew__sha256_of(token.ptr, token.len, who->digest);
-    if (token_of(home, who))
+    who->accepted = token_of(home, who) != NULL;
+    if (who->accepted)
         return true;
+    if (had_identity)
+        who->refusals = UINT32_MAX;
+    uint64_t wait = who->client ? ew__clients_shut(clients, who->client, home->now) : 0;
+    if (wait)
+        return hold_off(ret, wait, EW_STR("too many invalid tokens came from this address; wait a moment"));
     if (who->client)
         ew__clients_failed(clients, who->client, home->now);
     return unknown(who, ret);
+}
+
+bool ew__gate_is_pending(const ew__home *home, const ew__who *who) { return !needs_none(home, who) && !who->accepted; }
+
+bool ew__gate_is_last_refusal(const ew__home *home, ew__who *who) {
+    who->refusals += who->refusals < UINT32_MAX;
+    return who->refusals >= home->limits->auth_refusals;
+}
+
+bool ew__gate_changed(ew__home *home) {
+    ew__gate *gate = home->gate;
+    if (!gate || !gate->access->required)
+        return false;
+    int64_t now_ms = (int64_t)home->env->wall_ms(home->env->ud);
+    look(gate->access, home->now);
+    use_newest(gate);
+    if (gate->swept_version == gate->version && now_ms < gate->expires_ms)
+        return false;
+    gate->swept_version = gate->version;
+    gate->expires_ms = next_expiry(gate->tokens, now_ms);
+    return true;
 }
 
 bool ew__gate_knows(ew__home *home, const ew__who *who, ew_fault *ret) {

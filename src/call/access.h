@@ -69,12 +69,31 @@ typedef enum ew__who_kind {
 } ew__who_kind;
 
 typedef struct ew__who {
-    uint8_t kind; /* ew__who_kind */
-    uint8_t digest[EW__SHA256_SIZE];
-    ew__client_row *client; /* where he connects from; NULL: nobody counts it */
+    uint8_t kind;                    /* ew__who_kind */
+    bool accepted;                   /* TOKEN: it was valid when it was presented */
+    uint8_t digest[EW__SHA256_SIZE]; /* TOKEN: of the token. OWNER: of a certificate's subject; zeros without one */
+    uint32_t refusals;               /* requests refused while no token was accepted */
+    ew__client_row *client;          /* where he connects from; NULL: nobody counts it */
 } ew__who;
 
 extern const ew__who ew__who_owner;
+
+/* The peer has presented a client certificate that was verified. */
+void ew__who_set_certificate(ew__who *who, const char *subject);
+
+/*
+ * Owner of state that outlives a request: of a blob URL, of a runtime's id, of a call that a later message may cancel
+ * or answer. Peers with the same token, or with certificates of the same subject, have equal principals. Without access
+ * control all peers without a certificate are one principal.
+ */
+typedef struct ew__principal {
+    uint8_t kind;                    /* ew__who_kind; STRANGER without access control */
+    uint8_t digest[EW__SHA256_SIZE]; /* as ew__who.digest */
+} ew__principal;
+
+/* The principal of a caller on that home; who may be NULL. Thread of the home. Never fails. */
+ew__principal ew__principal_of(const ew__home *home, const ew__who *who);
+bool ew__principal_equal(const ew__principal *a, const ew__principal *b);
 
 /* ---- the gate ---- */
 
@@ -101,18 +120,33 @@ struct ew__gate {
     ew__access *access;
     ew__tokens *tokens; /* the version used here */
     unsigned version;
+    unsigned swept_version; /* the version that ew__gate_changed has reported */
+    int64_t expires_ms;     /* wall clock: the next token of that version expires */
 };
 
 void ew__gate_init(ew__gate *gate, ew__access *access);
 void ew__gate_done(ew__gate *gate);
 
 /*
- * Somebody shows a token. true: it is good. false: *ret says UNAUTHENTICATED, or RESOURCE_EXHAUSTED when too many were
- * wrong. *who remembers it in the first two cases. Without a gate it is not looked at.
+ * A peer presents a token. true: it is valid, and *who is its identity. false: *ret is UNAUTHENTICATED,
+ * or RESOURCE_EXHAUSTED if the address has presented too many invalid ones; *who has no rights then,
+ * whatever it had before. A valid token is always accepted. Without a gate nothing is compared.
  */
 bool ew__gate_show(ew__home *home, ew__who *who, ew_str token, ew_fault *ret);
 /* Whether somebody may ask anything at all. false: *ret is UNAUTHENTICATED. */
 bool ew__gate_knows(ew__home *home, const ew__who *who, ew_fault *ret);
+/*
+ * Whether the peer has yet to present a valid token: limits->auth_bytes, auth_ms and auth_refusals
+ * apply to its connection. false without access control.
+ */
+bool ew__gate_is_pending(const ew__home *home, const ew__who *who);
+/* Counts a refused request of such a peer. true: it was the last one, the caller closes the connection. */
+bool ew__gate_is_last_refusal(const ew__home *home, ew__who *who);
+/*
+ * Whether tokens have been revoked, changed or expired since the last call: accepted connections are
+ * to be checked again. Checks the file of tokens if that is due. Called periodically on each home.
+ */
+bool ew__gate_changed(ew__home *home);
 /* Whether he may use what has that key, on that wire. false: *ret is UNAUTHENTICATED or PERMISSION_DENIED. */
 bool ew__gate_lets(ew__home *home, const ew__who *who, const char *wire, ew_str key, ew_fault *ret);
 /* The same for a call, which counts: false also for RESOURCE_EXHAUSTED. Used by ew__call_open. */

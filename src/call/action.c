@@ -488,6 +488,17 @@ ew_err ew__registry_set_remotes(ew__registry *registry, ew__action *const *actio
     return err;
 }
 
+const char *ew__actions_list_problem(const ew_limits *limits, ew_str list) {
+    ew_json_iter it = {.offset_ = 0};
+    uint64_t n = 0;
+    if (list.len > limits->list_bytes)
+        return "it is longer than the limit list_bytes";
+    while (ew_json_next(list, &it))
+        if (++n > limits->list_actions)
+            return "it has more actions than the limit list_actions";
+    return NULL;
+}
+
 /* ---- secrets ---- */
 
 static bool any_secret(const ew__map *actions, ew_str name) {

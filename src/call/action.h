@@ -11,6 +11,7 @@
 #include "call/contract.h"
 #include "json/secrets.h"
 #include <everywire/app.h>
+#include <everywire/limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -86,6 +87,11 @@ ew_err ew__action_new_remote(const ew_env *env, ew_str runtime, ew_str key, ew_s
  * be NULL. EW_EINVAL: not a key; EW_ESYNTAX: a schema or the metadata is no JSON; EW_ENOMEM.
  */
 ew_err ew__descriptor_begin(ew__buf *out, ew_str key, const ew_action_options *options);
+/*
+ * Why a list of actions that a peer offers is refused (limits list_actions and list_bytes): a constant text for people;
+ * NULL: it is not. list is a JSON object, key to descriptor. Any thread.
+ */
+const char *ew__actions_list_problem(const ew_limits *limits, ew_str list);
 /* Whether any action has secrets in members of this name (ew__secrets_in): an ew_frame's is_secret. Any thread. */
 bool ew__registry_is_secret(const void *registry, ew_str name);
 /* The newest version, with a reference for the caller. Any thread. */

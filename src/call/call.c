@@ -22,7 +22,7 @@ static void count_live(ew__home *home, int by) {
 
 static bool too_many(const ew__home *home) {
     uint64_t live = home->live_all ? atomic_load_explicit(home->live_all, memory_order_relaxed) : home->live_calls;
-    return live >= home->limits->calls;
+    return live >= home->limits->calls || (home->budget && ew__budget_is_spent(home->budget));
 }
 
 ew_call *ew__call_new(ew__home *home, const ew__caller_ops *caller, void *ud) {
@@ -145,6 +145,12 @@ static bool is_our_deadline(const ew_call *call, ew_status status) {
            call->home->now + EW__MS(20) >= call->deadline;
 }
 
+void ew__call_detach(ew_call *call) {
+    static const ew__callee_ops none = {.open = NULL};
+    call->callee = &none;
+    call->callee_ud = NULL;
+}
+
 /* The callee is done with the call, however that came about: its timers, its queue and its reference go. */
 static ew_err finish(ew_call *call, const ew__end *end) {
     ew__home *home = call->home;
@@ -153,6 +159,7 @@ static ew_err finish(ew_call *call, const ew__end *end) {
         return EW_EENDED;
     }
     call->callee_open = false;
+    ew__call_detach(call);
     ew__timer_stop(&home->timers, &call->after_timer);
     ew__timer_stop(&home->timers, &call->room_timer);
     tell_end(call, end);
@@ -197,20 +204,22 @@ ew_err ew__call_done_valid(ew_call *call, ew_str json) {
 }
 
 void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str message) {
-    ew__end end = make_fault(origin, status, message);
-    (void)finish(call, &end);
+    ew__call_fault_as(call, origin, &(ew_fault){.status = status, .message = message});
 }
 
+/* A peer can report a fault whose status is OK. Refusing it would leave the call without an end. */
 void ew__call_fault_as(ew_call *call, ew_origin origin, const ew_fault *fault) {
-    ew__end end = {.status = fault->status, .origin = origin, .fault = *fault};
+    bool is_failure = fault->status > EW_STATUS_OK && fault->status < EW_STATUS_COUNT;
+    ew__end end = {.origin = origin, .fault = *fault};
+    end.status = end.fault.status = is_failure ? fault->status : EW_STATUS_UNKNOWN;
+    if (!end.fault.message.ptr)
+        end.fault.message = EW_STR("");
     (void)finish(call, &end);
 }
 
-ew_err ew__call_fault(ew_call *call, const ew_fault *fault) {
-    ew__end end = {.status = fault->status, .origin = EW_ORIGIN_ACTION, .fault = *fault};
-    if (is_our_deadline(call, fault->status))
-        end.origin = EW_ORIGIN_DEADLINE;
-    return finish(call, &end);
+void ew__call_fault(ew_call *call, const ew_fault *fault) {
+    bool ours = is_our_deadline(call, fault->status);
+    ew__call_fault_as(call, ours ? EW_ORIGIN_DEADLINE : EW_ORIGIN_ACTION, fault);
 }
 
 /*

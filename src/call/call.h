@@ -135,10 +135,10 @@ struct ew_call {
 /* ---- for the caller's end ---- */
 
 /*
- * A call that is being made: fill in the members (input, deadline, ...), then open it or release it. NULL when there
- * is no memory or too many calls.
+ * A call that is being made: fill in the members (input, deadline, ...), then open it or release it. NULL: too many
+ * calls are open, the memory budget of the home is spent, or the allocation failed.
  */
-ew_call *ew__call_new(ew__home *home, const ew__caller_ops *caller, void *ud);
+EW__MUST_USE ew_call *ew__call_new(ew__home *home, const ew__caller_ops *caller, void *ud);
 /*
  * Opens it: on an action's handler, if the home's gate lets call->who use it (else it ends at once with that fault, and
  * is never accepted), or on any callee. Afterwards the caller may already have been told the end.
@@ -163,10 +163,20 @@ void ew__call_input_end(ew_call *call);
 
 /* ---- for a callee's end (beside the public functions) ---- */
 
-/* Ends with a fault whose origin is not the action (outgoing calls). message is copied. */
-void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str message);
-/* The same with a whole fault. */
+/*
+ * Ends the call with a fault that the action or the peer reported. Home thread only. It cannot fail: a status that is
+ * not a failure (OK, or out of range) becomes UNKNOWN, and a call that has ended counts the fault as dropped. The fault
+ * is borrowed for the duration of the call; its details must be valid JSON.
+ */
+void ew__call_fault(ew_call *call, const ew_fault *fault);
+/* Likewise, with an origin other than the action. */
 void ew__call_fault_as(ew_call *call, ew_origin origin, const ew_fault *fault);
+void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str message);
+/*
+ * The present callee gives the call up: no event reaches it any more. It must end the call, or pass it to another
+ * callee, before it returns to the loop. Ending a call detaches its callee.
+ */
+void ew__call_detach(ew_call *call);
 /* Results and chunks that were validated already (a wire's payloads): home thread only. */
 ew_err ew__call_chunk_valid(ew_call *call, ew_str json);
 /*
@@ -184,6 +194,7 @@ static inline size_t ew__row_bytes(const ew_str *row, size_t n) {
         bytes += row[i].len;
     return bytes;
 }
+/* Whatever it returns (EW_OK, EW_EENDED, EW_ETYPE: failed by the output schema), the call has ended. */
 ew_err ew__call_done_valid(ew_call *call, ew_str json);
 /* ew_call_chunk for a payload that was validated already. Any thread. */
 ew_err ew__call_pass_chunk(ew_call *call, ew_str json);

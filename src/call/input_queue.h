@@ -15,7 +15,4 @@ struct ew__input_item *ew__input_queue_take(ew_call *call);
 ew_str ew__input_item_text(const struct ew__input_item *item);
 void ew__input_item_free(const ew_call *call, struct ew__input_item *item);
 
-/* call.c: ends with a fault of the action. */
-ew_err ew__call_fault(ew_call *call, const ew_fault *fault);
-
 #endif

@@ -33,7 +33,7 @@ struct letter {
  */
 static void must_keep(ew_call *call, ew_err err) {
     if (err == EW_ENOMEM)
-        (void)ew__call_fault(call, &(ew_fault){.status = EW_STATUS_INTERNAL, .message = OUT_OF_MEMORY});
+        ew__call_fault(call, &(ew_fault){.status = EW_STATUS_INTERNAL, .message = OUT_OF_MEMORY});
 }
 
 static void open_letter(ew__task *task) {
@@ -50,7 +50,7 @@ static void open_letter(ew__task *task) {
         (void)ew__call_done_valid(call, letter->payload);
         break;
     case FAIL:
-        (void)ew__call_fault(call, &letter->fault);
+        ew__call_fault(call, &letter->fault);
         break;
     case ON_CANCEL:
         (void)ew__local_on_cancel(call, letter->fn, letter->arg);
@@ -226,7 +226,7 @@ ew_err ew_call_fail(ew_call *call, ew_status status, const char *message) {
 static void fail_unposted(ew__task *task) {
     ew_call *call = ew__container_of(task, ew_call, spare_task);
     ew_fault fault = {.status = EW_STATUS_INTERNAL, .message = OUT_OF_MEMORY};
-    (void)ew__call_fault(call, &fault);
+    ew__call_fault(call, &fault);
     ew_call_unref(call);
 }
 
@@ -253,15 +253,19 @@ static ew_err post_fault(ew_call *call, const ew_fault *fault) {
     return post(letter);
 }
 
+static ew_err fault_here(ew_call *call, const ew_fault *fault) {
+    bool open = call->callee_open;
+    ew__call_fault(call, fault);
+    return open ? EW_OK : EW_EENDED;
+}
+
 ew_err ew_call_fail_with(ew_call *call, const ew_fault *fault) {
-    if (fault->status <= EW_STATUS_OK || fault->status >= EW_STATUS_COUNT)
-        return EW_EINVAL;
     ew_fault checked = *fault;
     if (checked.details.len && ew__json_validate(checked.details, NULL) != EW_OK)
         checked.details = ew__str(NULL, 0); /* details that are no JSON cannot be carried by any wire */
     if (!checked.message.ptr)
         checked.message = EW_STR("");
-    return ew__home_here(call->home) ? ew__call_fault(call, &checked) : post_fault(call, &checked);
+    return ew__home_here(call->home) ? fault_here(call, &checked) : post_fault(call, &checked);
 }
 
 /* ---- requests ---- */

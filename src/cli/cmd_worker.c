@@ -27,6 +27,7 @@ static const ew__opt shown[] = {
     {"drain", 0, "DUR", "how long running jobs may go on after the first signal; then they are handed\nback; 10s", 1},
     {"id", 0, "ID", "what the store knows this worker by; without it: made of the process id", 1},
     {"threads", 0, "N", "event loops; without it: one", 1},
+    {"sandbox", 0, "off|auto|on", "give up rights before any job runs (docs/sandbox.md); off", 1},
     {"log-level", 0, "LEVEL", "error, warn, info (default) or debug", 1},
     {"quiet", 'q', NULL, "print nothing but errors", 1},
     {"help", 'h', NULL, "show this; everywire serve --help shows all further options", 1},

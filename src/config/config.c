@@ -32,6 +32,11 @@
      .type = EW__FIELD_COMMAND,                                                                                        \
      IMPORT(options.command),                                                                                          \
      .help = "the peer is this program, started when it is needed; no shell"},                                         \
+        {.name = "environment",                                                                                        \
+         .type = EW__FIELD_PAIRS,                                                                                      \
+         IMPORT(options.environment),                                                                                  \
+         .between = '=',                                                                                               \
+         .help = EW__ENVIRONMENT_HELP},                                                                                \
         {.name = "processes",                                                                                          \
          .type = EW__FIELD_NUMBER,                                                                                     \
          IMPORT(options.processes),                                                                                    \
@@ -212,9 +217,7 @@ static const ew__field exec_fields[] = {
      .type = EW__FIELD_PAIRS,
      EXEC(options.environment),
      .between = '=',
-     .help = "beside PATH, HOME, USER, LANG, LC_ALL, TZ and TMPDIR: `NAME` hands a variable on, `NAME=VALUE` sets one; "
-             "or a "
-             "map `{NAME: VALUE}`, where no value hands on"},
+     .help = EW__ENVIRONMENT_HELP},
     {.name = "output",
      .type = EW__FIELD_WORD,
      EXEC(options.output),
@@ -535,6 +538,11 @@ static const ew__field file_fields[] = {
      FILE_AT(tls),
      .group = &ew__config_tls_group,
      .help = "certificates, and whom to trust"},
+    {.name = "sandbox",
+     .type = EW__FIELD_GROUP,
+     FILE_AT(sandbox),
+     .group = &ew__config_sandbox_group,
+     .help = "rights that the process gives up when it starts"},
     {.name = "limits",
      .type = EW__FIELD_GROUP,
      FILE_AT(limits),

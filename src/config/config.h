@@ -9,6 +9,11 @@
 #include <everywire/gateway.h>
 #include <everywire/jobs.h>
 
+/* Of programs that are started; what they inherit is the same for all kinds (io/environment.h). */
+#define EW__ENVIRONMENT_HELP                                                                                           \
+    "beside PATH, HOME, USER, LANG, LC_ALL, TZ and TMPDIR: `NAME` hands a variable on, "                               \
+    "`NAME=VALUE` sets one, `'*'` hands on all; or a map `{NAME: VALUE}`, where no value hands on"
+
 typedef struct ew__config_tls {
     const ew__node *node;
     ew_tls_options options;
@@ -58,6 +63,15 @@ typedef struct ew__config_telemetry {
     const char *url;
     bool realtime;
 } ew__config_telemetry;
+
+typedef enum ew__sandbox_mode { EW__SANDBOX_OFF, EW__SANDBOX_AUTO, EW__SANDBOX_ON } ew__sandbox_mode;
+
+typedef struct ew__config_sandbox {
+    const ew__node *node;
+    ew__sandbox_mode mode;
+    bool has_mode;
+    const char **write; /* NULL-ended; NULL: none */
+} ew__config_sandbox;
 
 typedef struct ew__config_limits {
     const ew__node *node;
@@ -131,6 +145,7 @@ typedef struct ew__config {
     ew__config_log log;
     ew__config_telemetry telemetry;
     ew__config_tls tls;
+    ew__config_sandbox sandbox;
     ew__config_limits limits;
     ew__items imports; /* ew__config_import */
     ew__items actions; /* ew__config_action */
@@ -146,6 +161,8 @@ typedef struct ew__config {
 extern const ew__group ew__config_group;
 extern const ew__group ew__config_jobs_group; /* config_jobs.c */
 extern const ew__group ew__config_tls_group;  /* config_tls.c */
+extern const ew__group ew__config_sandbox_group;
+extern const char *const ew__sandbox_modes[]; /* NULL-ended; in the order of ew__sandbox_mode */
 
 /*
  * Reads the text of a file whose relative paths count from `folder`. *ret_config is the caller's, with its problems, in

@@ -168,11 +168,7 @@ static const ew__field runner_fields[] = {
      .max = 64,
      .usual = "1",
      .help = "jobs in each process at a time"},
-    {.name = "env",
-     .type = EW__FIELD_PAIRS,
-     RUNNER(runner.env),
-     .between = '=',
-     .help = "variables for it, beside those of this program: a map `{NAME: VALUE}`, or a list of `NAME=VALUE`"},
+    {.name = "env", .type = EW__FIELD_PAIRS, RUNNER(runner.env), .between = '=', .help = EW__ENVIRONMENT_HELP},
     {.name = "cwd",
      .type = EW__FIELD_PATH,
      RUNNER(runner.cwd),
@@ -189,9 +185,8 @@ static const ew__field runner_fields[] = {
 
 static void check_env(ew__reading *reading, const ew__node *map, const char *const *env) {
     for (size_t i = 0; env && env[i]; i++) {
-        const char *equals = strchr(env[i], '=');
-        if (!equals || equals == env[i]) {
-            problem_at(reading, ew__node_get(map, "env"), env[i], "not NAME=VALUE");
+        if (strcspn(env[i], "=") == 0) {
+            problem_at(reading, ew__node_get(map, "env"), env[i], "not NAME or NAME=VALUE");
         }
     }
 }

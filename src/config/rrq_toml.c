@@ -187,6 +187,32 @@ static unsigned processors(void) {
     return n > 1 && n < 4096 ? (unsigned)n : 1;
 }
 
+/* An array of the arena; cleared. */
+static void *new_items(making *m, size_t n, size_t size) {
+    void *items = ew__arena_alloc(&m->config->arena, (n + 1) * size);
+    if (!items) {
+        m->config->problems.no_memory = true;
+        return NULL;
+    }
+    return memset(items, 0, (n + 1) * size);
+}
+
+/* RRQ's runners inherit the environment of the worker, and have `env` beside it. */
+static const char **inherit_all(making *m, const char *const *env) {
+    size_t n = 0;
+    while (env && env[n]) {
+        n++;
+    }
+    const char **all = new_items(m, n + 1, sizeof *all);
+    if (all) {
+        all[0] = "*";
+    }
+    for (size_t i = 0; all && i < n; i++) {
+        all[i + 1] = env[i];
+    }
+    return all;
+}
+
 static void make_runner(making *m, const rrq_runner *from, ew__config_runner *to) {
     bool managed = m->rrq.mode == MANAGED;
     *to = (ew__config_runner){.node = from->node, .port = from->tcp_port};
@@ -201,7 +227,7 @@ static void make_runner(making *m, const rrq_runner *from, ew__config_runner *to
                      : from->pool_size ? from->pool_size
                                        : processors(),
         .max_in_flight = from->max_in_flight,
-        .env = from->env,
+        .env = inherit_all(m, from->env),
         .cwd = from->cwd,
         .response_timeout_ms = from->response_timeout_ms,
     };
@@ -215,16 +241,6 @@ static void make_runner(making *m, const rrq_runner *from, ew__config_runner *to
         problem_at(m, place(from->node, "tcp_port"), "tcp_port", "with pool_size this goes beyond port 65535");
         to->runner.target = NULL;
     }
-}
-
-/* An array of the arena; cleared. */
-static void *new_items(making *m, size_t n, size_t size) {
-    void *items = ew__arena_alloc(&m->config->arena, (n + 1) * size);
-    if (!items) {
-        m->config->problems.no_memory = true;
-        return NULL;
-    }
-    return memset(items, 0, (n + 1) * size);
 }
 
 static void make_runners(making *m) {

@@ -237,9 +237,12 @@ static bool number(ew__toml *t, ew_str word, size_t start) {
     if (t->scratch.err != EW_OK) {
         return true; /* no memory, which is seen when the text is taken */
     }
+    if (n == 0) {
+        return ew__toml_bad(t, start, "not a value: %s", ew__show(word).text);
+    }
     ew_str digits = ew__str(t->scratch.ptr + before, n);
-    if (n == 0 || (n > 1 && digits.ptr[0] == '0')) {
-        return ew__toml_bad(t, start, n ? "a number with a zero before it" : "not a value: %s", ew__show(word).text);
+    if (n > 1 && digits.ptr[0] == '0') {
+        return ew__toml_bad(t, start, "a number with a zero before it");
     }
     if (at == word.len) {
         return fits(digits, minus) || ew__toml_bad(t, start, "a number that does not fit into 64 bits");

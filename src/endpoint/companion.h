@@ -45,7 +45,7 @@ struct ew__companion {
     void (*closed)(ew__companion *companion); /* last: nothing is left of it, nor of what it has started */
 };
 
-/* where: argv, vars, farewell_ms, grace_ms. To be started again it is initialised again, after closed. */
+/* where: argv, inherited, vars, farewell_ms, grace_ms. To be started again it is initialised again, after closed. */
 void ew__companion_init(ew__companion *companion, ew__loop *loop, const ew__where *where);
 /* Once. ended and closed may follow, not from inside this call, unless its state is ended already then. */
 void ew__companion_start(ew__companion *companion);

@@ -388,7 +388,9 @@ static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
 }
 
 static void on_secured(ew__stream *stream) {
-    link_of_stream(stream)->conn.client_cert = ew__stream_client_cert(stream);
+    const char *subject = ew__stream_client_cert(stream);
+    if (subject)
+        ew__who_set_certificate(&link_of_stream(stream)->conn.who, subject);
 }
 
 void ew__link_eof(ew__link *link) {
@@ -423,6 +425,7 @@ static void on_closed(ew__stream *stream, ew_err why) {
     count_bytes(link);
     atomic_fetch_sub_explicit(&link->traffic->open, 1, memory_order_relaxed);
     ew__timer_stop(&link->conn.home->timers, &link->sniffing);
+    ew__timer_stop(&link->conn.home->timers, &link->authenticating);
     becoming_end(link);
     choosing_end(link);
     ew__tap_end(link->tap, why);
@@ -476,10 +479,27 @@ static void watch_silence(ew__link *link) {
         ew__stream_close(&link->stream, EW_ENOMEM);
 }
 
+static void on_authentication_timeout(ew__timer *timer, uint64_t now) {
+    ew__link *link = ew__container_of(timer, ew__link, authenticating);
+    (void)now;
+    if (ew__conn_is_pending(&link->conn))
+        ew__stream_close(&link->stream, EW_ETIMEOUT);
+}
+
+/* The time does not depend on the wire, nor on what the peer sends: a refusal does not extend it. */
+static void watch_authentication(ew__link *link) {
+    ew__home *home = link->conn.home;
+    uint64_t at = home->now + EW__MS(home->limits->auth_ms);
+    if (link->owner->greets_strangers && ew__conn_is_pending(&link->conn) &&
+        ew__timer_set(&home->timers, &link->authenticating, at, on_authentication_timeout) != EW_OK)
+        ew__stream_close(&link->stream, EW_ENOMEM);
+}
+
 void ew__link_start(ew__link *link, ew__loop *loop, const ew__wire *wire, ew__role role) {
     atomic_fetch_add_explicit(&link->traffic->open, 1, memory_order_relaxed);
     link->tap = ew__tap_new(loop, &link->stream, wire ? wire->name : NULL);
     ew__stream_start(&link->stream, loop, &stream_events, &link->conn.out);
+    watch_authentication(link);
     if (!wire)
         watch_silence(link);
     else if (attach(link, wire, role) != EW_OK)

@@ -65,6 +65,7 @@ struct ew__link {
     ew__link *roomy_next, *roomy_prev; /* pool.c: its list of those that may take a call, when roomy */
     bool roomy;
     ew__timer sniffing;
+    ew__timer authenticating;      /* accepted: limits->auth_ms */
     struct ew__becoming *becoming; /* NULL: the wire stays what it is */
     struct ew__choosing *choosing; /* NULL: the wire is known, or told by EW__SNIFF_BYTES */
     ew__tap *tap;                  /* NULL: nobody looks on */

@@ -234,7 +234,8 @@ static void start(announcing *self) {
     if (self->pause_ms == 0)
         self->pause_ms = PAUSE_MS;
     stop_timer(self);
-    ew__where program = {.argv = self->pool->where.argv, .vars = self->pool->where.vars, .grace_ms = GRACE_MS};
+    const ew__where *where = &self->pool->where;
+    ew__where program = {.argv = where->argv, .inherited = where->inherited, .vars = where->vars, .grace_ms = GRACE_MS};
     ew__companion_init(&self->companion, self->pool->loop, &program);
     self->companion.started = on_companion_started;
     self->companion.heard = on_line;

@@ -62,7 +62,7 @@ static void fail_without_runtime(listening *self, struct ew__pool_wait *wait) {
 /* Ends with a message that has been written into a buffer. */
 static void fail_with(struct ew__pool_wait *wait, ew_status status, ew__buf *message) {
     ew_fault fault = {.status = status, .message = message->err ? EW_STR("no such action") : ew__buf_view(message)};
-    (void)ew_call_fail_with(ew__pool_dequeue(wait), &fault);
+    ew__call_fault(ew__pool_dequeue(wait), &fault);
     ew__buf_done(message);
 }
 

@@ -259,8 +259,11 @@ static void start(ew__runner *runner) {
     runner->where.port = runner->address.port;
     runner->site.authority = ew_str_from(runner->address.text);
     (void)snprintf(runner->var, sizeof runner->var, "%.60s=%s", runner->pool->told_variable, runner->address.text);
-    ew__where program = {
-        .argv = runner->argv, .vars = runner->vars, .grace_ms = GRACE_MS, .rules = runner->pool->where.rules};
+    ew__where program = {.argv = runner->argv,
+                         .inherited = runner->pool->where.inherited,
+                         .vars = runner->vars,
+                         .grace_ms = GRACE_MS,
+                         .rules = runner->pool->where.rules};
     ew__companion_init(&runner->companion, runner->pool->loop, &program);
     runner->companion.started = on_companion_started;
     runner->companion.ended = on_companion_ended;

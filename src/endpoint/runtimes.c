@@ -63,9 +63,9 @@ static ew_err add_offer(ew__offers *offers, const ew_json_iter *it) {
 /* Descriptors that are no objects are left out. */
 static ew_err fill_offers(ew__offers *offers, ew_str text) {
     ew_json_iter it = {.offset_ = 0};
-    uint32_t n = 0;
+    uint32_t n = 0; /* at most list_actions */
     ew_err err = ew__arena_str(&offers->arena, text, &offers->text);
-    while (err == EW_OK && n < EW__ACTIONS_MAX && ew_json_next(offers->text, &it))
+    while (err == EW_OK && ew_json_next(offers->text, &it))
         n += ew_json_typeof(it.value) == EW_JSON_OBJECT;
     offers->items = err == EW_OK ? ew__arena_alloc(&offers->arena, (n + 1) * sizeof *offers->items) : NULL;
     if (!offers->items)
@@ -110,6 +110,17 @@ static void ask_later(ew__runtime *runtime) {
                                                                  : runtime->pause_ms * 2;
 }
 
+/* Whether the list exceeds a limit. The first refusal is logged as a warning: a runtime is asked again and again. */
+static bool refuses_list(ew__runtime *runtime, ew_str list) {
+    const ew__home *home = runtime->all->home;
+    const char *problem = ew__actions_list_problem(home->limits, list);
+    if (problem)
+        ew__log(home->env, runtime->list_refused ? EW_LOG_DEBUG : EW_LOG_WARN, "runtime",
+                "the list of actions of %.*s is refused: %s", (int)runtime->self.id.len, runtime->self.id.ptr, problem);
+    runtime->list_refused = problem != NULL;
+    return problem != NULL;
+}
+
 /* Whether something changed. */
 static bool take_answer(ew__runtime *runtime, const ew__end *end) {
     ew__home *home = runtime->all->home;
@@ -119,6 +130,8 @@ static bool take_answer(ew__runtime *runtime, const ew__end *end) {
         return false;
     }
     if (runtime->offers && ew__str_is(runtime->offers->text, end->result))
+        return false;
+    if (refuses_list(runtime, end->result))
         return false;
     ew__offers *offers = read_offers(home->env, end->result);
     if (!offers)
@@ -253,20 +266,38 @@ static ew__runtime *add(ew__runtimes *all, ew__link *link, const ew__self *who) 
     return runtime;
 }
 
+static void replace(ew__runtime *older) {
+    ew__link *left = older->link;
+    ew__log(older->all->home->env, EW_LOG_WARN, "runtime",
+            "%.*s has connected a second time: the older connection is closed", (int)older->self.id.len,
+            older->self.id.ptr);
+    drop(older);
+    ew__link_close(left, EW_EEXISTS);
+}
+
+static const char *refuse(const ew__runtimes *all, const ew__self *who, const char *why) {
+    ew__log(all->home->env, EW_LOG_WARN, "runtime", "refused runtime %.*s: %s", (int)who->id.len, who->id.ptr, why);
+    return why;
+}
+
 const char *ew__runtimes_greet(ew__runtimes *all, ew__link *link, const ew__self *who) {
     ew__runtime *runtime = link->runtime, *older = by_id(all, who->id);
+    ew__principal principal = ew__principal_of(all->home, ew__conn_who(&link->conn));
     if (who->id.len == 0)
         return "a runtime needs an id";
     if (runtime && same_self(&runtime->self, who))
         return NULL;
+    if (older && !ew__principal_equal(&older->principal, &principal))
+        return refuse(all, who, EW__RUNTIME_TAKEN);
     if (runtime ? set_self(runtime, who) != EW_OK : !(runtime = add(all, link, who)))
         return "out of memory";
-    if (older && older != runtime) {
-        ew__link *left = older->link;
-        ew__log(all->home->env, EW_LOG_WARN, "runtime", "%.*s has connected a second time: the older connection goes",
-                (int)who->id.len, who->id.ptr);
-        drop(older);
-        ew__link_close(left, EW_EEXISTS);
+    runtime->principal = principal;
+    if (older && older != runtime)
+        replace(older);
+    const char *problem = all->hooks->claim ? all->hooks->claim(all, runtime) : NULL;
+    if (problem) {
+        drop(runtime);
+        return refuse(all, who, problem);
     }
     all->hooks->changed(all, runtime);
     return NULL;

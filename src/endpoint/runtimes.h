@@ -47,11 +47,21 @@ struct ew__runtime {
     uint64_t asked_at;
     ew__timer timer; /* the next question */
     uint32_t pause_ms;
-    bool complete; /* one of ours: all that is its own is there when it connects, and nobody waits for more */
-    void *ud;      /* the owner's */
+    ew__principal principal; /* that has registered it */
+    bool list_refused;       /* its last answer exceeded a limit; what it offered before stays */
+    bool complete;           /* one of ours: all that is its own is there when it connects, and nobody waits for more */
+    void *ud;                /* the owner's */
 };
 
+/* Why a runtime is refused whose id is in use. */
+#define EW__RUNTIME_TAKEN "a runtime with this id is registered under another identity"
+
 typedef struct ew__runtimes_hooks {
+    /*
+     * Before changed, when a runtime registers an id: reserves the id. NULL: done; else why not, and
+     * the runtime is removed. May be NULL.
+     */
+    const char *(*claim)(ew__runtimes *all, ew__runtime *runtime);
     void (*changed)(ew__runtimes *all, ew__runtime *runtime);  /* it is new, has another name, or offers other things */
     void (*answered)(ew__runtimes *all, ew__runtime *runtime); /* a question was, changed or not; may be NULL */
     void (*gone)(ew__runtimes *all, ew__runtime *runtime);     /* its memory goes after this */
@@ -68,8 +78,8 @@ struct ew__runtimes {
 
 void ew__runtimes_init(ew__runtimes *all, ew__home *home, const ew__runtimes_hooks *hooks, void *ud);
 /*
- * As ew__link_owner's. A second connection that introduces itself by the id of another takes its place: the older one
- * is closed.
+ * As ew__link_owner's. A second connection that registers the id of a live runtime replaces it if both
+ * have the same identity: the older one is closed. Otherwise the second one is refused.
  */
 const char *ew__runtimes_greet(ew__runtimes *all, ew__link *link, const ew__self *who);
 void ew__runtimes_ready(ew__runtimes *all, ew__link *link);

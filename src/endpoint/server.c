@@ -4,6 +4,13 @@
  */
 #include "endpoint/server.h"
 
+#define ACCESS_CHECK_MS 1000
+
+static const char *on_runtime_claim(ew__runtimes *all, ew__runtime *runtime) {
+    ew__server *server = all->ud;
+    return server->on_runtime_claim ? server->on_runtime_claim(server, runtime) : NULL;
+}
+
 static void on_runtime(ew__runtimes *all, ew__runtime *runtime) {
     ew__server *server = all->ud;
     if (server->on_runtime)
@@ -16,7 +23,7 @@ static void on_runtime_gone(ew__runtimes *all, ew__runtime *runtime) {
         server->on_runtime_gone(server, runtime);
 }
 
-static const ew__runtimes_hooks hooks = {.changed = on_runtime, .gone = on_runtime_gone};
+static const ew__runtimes_hooks hooks = {.claim = on_runtime_claim, .changed = on_runtime, .gone = on_runtime_gone};
 
 ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors,
                        atomic_uint *connections) {
@@ -92,6 +99,50 @@ static void close_doors(ew__server *server) {
     }
 }
 
+/* ---- tokens that are no longer valid ---- */
+
+/* A connection that was upgraded carries a runtime, which needs a permission of its own. */
+static bool is_still_allowed(ew__link *link) {
+    ew__home *home = link->conn.home;
+    const ew__who *who = &link->conn.who;
+    ew_fault fault;
+    if (who->kind != EW__WHO_TOKEN || !who->accepted)
+        return true; /* no token was needed, or limits->auth_ms applies */
+    if (link->conn.upgraded && link->peer)
+        return ew__gate_lets(home, who, link->peer->wire->name, EW_STR("/runtimes"), &fault);
+    return ew__gate_knows(home, who, &fault);
+}
+
+static void close_revoked(ew__server *server) {
+    unsigned n = 0;
+    for (ew__link *link = server->links, *next; link; link = next) {
+        next = link->next;
+        if (link->stream.closing || is_still_allowed(link))
+            continue;
+        ew__link_close(link, EW_EACCESS);
+        n++;
+    }
+    if (n)
+        ew__log(server->loop->home.env, EW_LOG_INFO, "access",
+                "closed %u connections: their token was revoked or has expired", n);
+}
+
+static void on_access_check(ew__timer *timer, uint64_t now) {
+    ew__server *server = ew__container_of(timer, ew__server, access_check);
+    ew__home *home = &server->loop->home;
+    if (ew__gate_changed(home))
+        close_revoked(server);
+    (void)ew__timer_set(&home->timers, timer, now + EW__MS(ACCESS_CHECK_MS), on_access_check); /* its place is free */
+}
+
+static ew_err watch_access(ew__server *server) {
+    ew__home *home = &server->loop->home;
+    uint64_t at = ew__home_read_clock(home) + EW__MS(ACCESS_CHECK_MS);
+    if (!home->gate || !home->gate->access->required || ew__timer_active(&server->access_check))
+        return EW_OK;
+    return ew__timer_set(&home->timers, &server->access_check, at, on_access_check);
+}
+
 /* ---- connections ---- */
 
 static void add_link(ew__server *server, ew__link *link) {
@@ -117,8 +168,9 @@ static ew_err recognise(ew__server *server, const ew__door *door, ew__link *link
 static void on_connection(ew__listener *listener) {
     ew__door *door = ew__container_of(listener, ew__door, listener);
     ew__server *server = door->server;
-    const ew_limits *limits = server->loop->home.limits;
-    bool room = atomic_fetch_add_explicit(server->connections, 1, memory_order_relaxed) < limits->connections;
+    const ew__home *home = &server->loop->home;
+    bool room = atomic_fetch_add_explicit(server->connections, 1, memory_order_relaxed) < home->limits->connections &&
+                !(home->budget && ew__budget_is_spent(home->budget));
     ew__link *link =
         room ? ew__link_new(server->loop, &door->site, &server->scratches, &server->traffic, &owner, server) : NULL;
     if (!link) {
@@ -155,7 +207,9 @@ ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wir
     if (server->n_doors == server->max_doors)
         return EW_ELIMIT;
     ew__door *door = &server->doors[server->n_doors];
-    ew_err err = ew__listen(&door->listener, server->loop, address, on_connection);
+    ew_err err = watch_access(server);
+    if (err == EW_OK)
+        err = ew__listen(&door->listener, server->loop, address, on_connection);
     if (err != EW_OK)
         return err;
     add_door(server, wire, site);
@@ -213,6 +267,7 @@ void ew__server_close(ew__server *server, bool now, void (*on_closed)(ew__server
     if (!server->closing) {
         server->closing = true;
         server->on_closed = on_closed;
+        ew__timer_stop(&server->loop->home.timers, &server->access_check);
         close_doors(server);
         ew__runtimes_silence(&server->runtimes);
     }
@@ -228,6 +283,7 @@ void ew__server_close(ew__server *server, bool now, void (*on_closed)(ew__server
 
 void ew__server_done(ew__server *server) {
     const ew_env *env = server->loop->home.env;
+    ew__timer_stop(&server->loop->home.timers, &server->access_check);
     for (size_t i = 0; i < server->n_doors; i++)
         ew__actions_unref(server->doors[i].site.actions);
     ew__scratches_done(&server->scratches, env);

@@ -36,10 +36,13 @@ struct ew__server {
     bool closing;
     void (*on_closed)(ew__server *server);
     void (*on_stdio_end)(ew__server *server); /* standard input has ended, or the other side has gone; may be NULL */
+    /* As ew__runtimes_hooks.claim; may be NULL. */
+    const char *(*on_runtime_claim)(ew__server *server, ew__runtime *runtime);
     /* a runtime that dialled us is new, or offers other things; and it has gone. Both may be NULL */
     void (*on_runtime)(ew__server *server, ew__runtime *runtime);
     void (*on_runtime_gone)(ew__server *server, ew__runtime *runtime);
     ew__runtimes runtimes;
+    ew__timer access_check; /* once a second: closes connections whose token was revoked or has expired */
     void *ud;
 };
 

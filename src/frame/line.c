@@ -314,13 +314,16 @@ static ew__line_event begin_other(ew__line *line, ew_str bytes, size_t at, ew_st
  * Whether a long line that is not all there may hold a whole value at its end. If not, nothing is followed byte by byte
  * yet: the rest comes in many reads, and seen as a whole it is likely one value. (A value that ends before that, with
  * half of another behind it on the same line, waits for the other half, or for the end of the stream.)
+ *
+ * Earlier reads have scanned the bytes before `from` and found that they end with no whole value. White space alone
+ * does not change that, so it is not scanned again.
  */
-static bool may_be_whole(ew_str bytes) {
+static bool may_be_whole(ew_str bytes, size_t from) {
     size_t end = bytes.len;
-    while (end > 0 && is_space(bytes.ptr[end - 1])) {
+    while (end > from && is_space(bytes.ptr[end - 1])) {
         end--;
     }
-    return end > 0 && (bytes.ptr[end - 1] == '}' || bytes.ptr[end - 1] == ']');
+    return end > from && (bytes.ptr[end - 1] == '}' || bytes.ptr[end - 1] == ']');
 }
 
 /* A message begins at `at`. */
@@ -337,7 +340,7 @@ static ew__line_event begin(ew__line *line, ew_str bytes, size_t at, ew_str *ret
         return EW__LINE_LIKELY;
     }
     bool cut = !has_flag(line, MID_LINE) && memchr(bytes.ptr + at + from, '\n', n - from) == NULL;
-    if (cut && n >= LONG && n <= line->max && !may_be_whole(bytes)) {
+    if (cut && n >= LONG && n <= line->max && !may_be_whole(bytes, at + from)) {
         line->scanned = n;
         *ret_used = at;
         return EW__LINE_MORE;

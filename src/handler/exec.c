@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "handler/exec_process.h"
-#include <stdlib.h>
+#include "io/environment.h"
 
 #define PROCESSES 16
 #define QUEUE 1024
@@ -14,13 +14,11 @@
 
 /* ---- checking ---- */
 
-static const char *problem_of_variable(const char *variable) {
-    size_t n = strcspn(variable, "=");
-    if (n == 0)
-        return "a variable of the environment has no name";
-    if (n >= sizeof OWN_PREFIX - 1 && strncmp(variable, OWN_PREFIX, sizeof OWN_PREFIX - 1) == 0)
-        return "variables that begin with EVERYWIRE_ are not for the environment option";
-    return NULL;
+static const char *problem_of_environment(const char *const *environment) {
+    for (const char *const *at = environment; at && *at; at++)
+        if (strncmp(*at, OWN_PREFIX, sizeof OWN_PREFIX - 1) == 0)
+            return "variables that begin with EVERYWIRE_ are not for the environment option";
+    return ew__environment_problem(environment);
 }
 
 static const char *problem_of_exits(const ew_exec_options *options) {
@@ -37,7 +35,6 @@ static const char *problem_of_exits(const ew_exec_options *options) {
 }
 
 static const char *problem_of(const ew_exec_options *options) {
-    const char *problem = NULL;
     if (!options || !options->argv || !options->argv[0] || !options->argv[0][0])
         return "no program: argv is empty";
     if ((int)options->output < EW_EXEC_LINES || options->output > EW_EXEC_TEXT)
@@ -46,8 +43,7 @@ static const char *problem_of(const ew_exec_options *options) {
         return "a process that stays answers in lines: no other output with keep";
     if (options->folder && !options->folder[0])
         return "the folder has no name";
-    for (const char *const *at = options->environment; at && *at && !problem; at++)
-        problem = problem_of_variable(*at);
+    const char *problem = problem_of_environment(options->environment);
     return problem ? problem : problem_of_exits(options);
 }
 
@@ -86,42 +82,6 @@ static const char *const *copy_texts(ew__exec *exec, const char *const *texts) {
     return copy;
 }
 
-/* ---- the environment ---- */
-
-static bool same_name(const char *a, const char *b) {
-    size_t n = strcspn(a, "=");
-    return n == strcspn(b, "=") && memcmp(a, b, n) == 0;
-}
-
-/* "NAME=VALUE" is set, "NAME" handed on if we have it. What comes later counts. */
-static bool set_variable(ew__exec *exec, const char *wanted) {
-    const char *value = strchr(wanted, '=') ? NULL : getenv(wanted);
-    size_t at = 0;
-    if (!strchr(wanted, '=') && !value)
-        return true;
-    char *variable = value ? join(exec, wanted, "=", value) : copy_text(exec, wanted);
-    if (!variable)
-        return false;
-    while (at < exec->n_vars && !same_name(exec->vars[at], variable))
-        at++;
-    exec->vars[at] = variable;
-    exec->n_vars += at == exec->n_vars;
-    return true;
-}
-
-static bool make_environment(ew__exec *exec, const char *key, const char *const *wanted) {
-    static const char *const usual[] = {"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"};
-    const size_t n_usual = sizeof usual / sizeof *usual, n = count(wanted);
-    exec->vars = ew__arena_alloc(&exec->arena, (n_usual + n + 1) * sizeof *exec->vars);
-    bool ok = exec->vars != NULL;
-    for (size_t i = 0; ok && i < n_usual; i++)
-        ok = set_variable(exec, usual[i]);
-    for (size_t i = 0; ok && i < n; i++)
-        ok = set_variable(exec, wanted[i]);
-    char *own = ok ? join(exec, OWN_PREFIX "KEY", "=", key) : NULL;
-    return own && (exec->vars[exec->n_vars++] = own);
-}
-
 /* ---- life ---- */
 
 static void complete(ew_exec_options *options) {
@@ -139,7 +99,7 @@ static bool copy_options(ew__exec *exec, const char *key, const ew_exec_options 
     ew_exec_options *own = &exec->options;
     *own = *options;
     own->argv = copy_texts(exec, options->argv);
-    own->environment = NULL; /* it is in vars */
+    own->environment = NULL; /* it is in inherited */
     own->folder = options->folder ? copy_text(exec, options->folder) : NULL;
     own->exits = ew__arena_copy(&exec->arena, options->exits, options->n_exits * sizeof *options->exits);
     complete(own);
@@ -152,7 +112,9 @@ static bool copy_options(ew__exec *exec, const char *key, const ew_exec_options 
                                     .memory_bytes = own->memory_bytes,
                                     .file_bytes = own->file_bytes,
                                     .open_files = own->open_files};
-    return exec->strays && make_environment(exec, key, options->environment);
+    exec->inherited = ew__environment_make(&exec->arena, options->environment);
+    exec->key_var = join(exec, OWN_PREFIX "KEY", "=", key);
+    return exec->strays && exec->inherited && exec->key_var;
 }
 
 ew_err ew__exec_new(const ew_env *env, const ew_limits *limits, const char *key, const ew_exec_options *options,

@@ -277,8 +277,8 @@ static void add_variables(ew__exec_process *process, const ew__exec_job *job) {
     char parent[EW__TRACEPARENT_LEN];
     uint64_t now = ew__home_read_clock(home_of(process));
     uint64_t at = job->call->deadline < job->timeout_at ? job->call->deadline : job->timeout_at;
-    size_t n = exec->n_vars;
-    memcpy(process->vars, exec->vars, n * sizeof *exec->vars);
+    size_t n = 0;
+    process->vars[n++] = exec->key_var;
     if (!exec->options.keep) {
         ew__trace_parent(ew__call_trace(job->call), parent);
         (void)snprintf(process->trace, sizeof process->trace, "%s%.*s", trace, (int)sizeof parent, parent);
@@ -292,17 +292,13 @@ static void add_variables(ew__exec_process *process, const ew__exec_job *job) {
     process->vars[n] = NULL;
 }
 
-static size_t size_of(const ew__exec *exec) {
-    return sizeof(ew__exec_process) + (exec->n_vars + 3) * sizeof(const char *);
-}
-
 static ew_err begin(ew__exec_process *process) {
     const ew__exec *exec = process->exec;
     ew__home *home = home_of(process);
     const ew__where where = {.kind = EW__WHERE_CHILD,
                              .argv = exec->options.argv,
+                             .inherited = exec->inherited,
                              .vars = process->vars,
-                             .vars_only = true,
                              .pipe_input = true,
                              .grace_ms = (uint32_t)exec->options.grace_ms,
                              .rules = &exec->rules,
@@ -320,7 +316,7 @@ static ew_err begin(ew__exec_process *process) {
 }
 
 ew_err ew__exec_process_start(ew__exec *exec, ew__exec_job *job) {
-    ew__exec_process *process = ew__zalloc(exec->env, size_of(exec));
+    ew__exec_process *process = ew__zalloc(exec->env, sizeof *process);
     size_t max = exec->options.output_bytes;
     if (!process)
         return EW_ENOMEM;
@@ -377,5 +373,5 @@ void ew__exec_process_free(ew__exec_process *process) {
     ew__out_done(&process->out);
     ew__buf_done(&process->line);
     ew__buf_done(&process->text);
-    ew__free(exec->env, process, size_of(exec));
+    ew__free(exec->env, process, sizeof *process);
 }

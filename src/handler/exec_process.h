@@ -15,13 +15,13 @@ typedef struct ew__exec_job ew__exec_job;
 
 struct ew__exec {
     const ew_env *env;
-    const ew_limits *limits; /* borrowed; read when it settles, for an app may still be configured before that */
-    ew__arena arena;         /* of the copies */
-    ew_exec_options options; /* complete, but for output_bytes before it has settled */
-    const char *program;     /* options.argv[0] */
-    const char *strays;      /* what the log calls output between calls */
-    const char **vars;       /* n_vars: the environment, as far as it is the same for all */
-    size_t n_vars;
+    const ew_limits *limits;      /* borrowed; read when it settles, for an app may still be configured before that */
+    ew__arena arena;              /* of the copies */
+    ew_exec_options options;      /* complete, but for output_bytes before it has settled */
+    const char *program;          /* options.argv[0] */
+    const char *strays;           /* what the log calls output between calls */
+    const char *const *inherited; /* what the processes have of our environment */
+    const char *key_var;          /* "EVERYWIRE_KEY=..." */
     ew__child_rules rules;
     ew__loop *loop;
     ew__exec_process *processes; /* all that are not gone */
@@ -80,7 +80,7 @@ struct ew__exec_process {
     ew__child_errors strays;
     char deadline[48];
     char trace[80];
-    const char *vars[]; /* n_vars and up to two more, NULL-ended */
+    const char *vars[4]; /* beside what it inherits: key, trace, deadline; NULL-ended */
 };
 
 /* ---- exec_queue.c ---- */

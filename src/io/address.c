@@ -27,6 +27,75 @@ bool ew__is_loopback(const struct sockaddr *address) {
            ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
 }
 
+/* ---- special addresses ---- */
+
+typedef struct prefix {
+    uint8_t bits;
+    uint8_t bytes[16];
+} prefix;
+
+static bool begins_with(const uint8_t *address, const prefix *p) {
+    unsigned n = p->bits / 8u, rest = p->bits % 8u;
+    if (memcmp(address, p->bytes, n) != 0)
+        return false;
+    return rest == 0 || (address[n] ^ p->bytes[n]) >> (8u - rest) == 0;
+}
+
+static bool is_listed(const uint8_t *address, const prefix *list, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (begins_with(address, &list[i]))
+            return true;
+    return false;
+}
+
+static bool is_special_v4(const uint8_t address[4]) {
+    static const prefix list[] = {
+        {8, {0}},                   /* this network: 0.0.0.0 reaches this machine */
+        {16, {169, 254}},           /* link-local, with the metadata of most clouds */
+        {3, {224}},                 /* multicast, reserved, broadcast */
+        {32, {100, 100, 100, 200}}, /* metadata: Alibaba Cloud */
+        {32, {168, 63, 129, 16}},   /* Azure's platform services */
+        {32, {192, 0, 0, 192}},     /* metadata: Oracle Cloud */
+    };
+    return is_listed(address, list, sizeof list / sizeof *list);
+}
+
+/* The IPv4 address that an IPv6 address carries; NULL: none. */
+static const uint8_t *embedded_v4(const uint8_t address[16]) {
+    static const prefix last_four[] = {
+        {96, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}}, /* mapped */
+        {96, {0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}},       /* translated, RFC 2765 */
+        {96, {0}},                                        /* compatible */
+        {96, {0, 0x64, 0xff, 0x9b}},                      /* NAT64 */
+    };
+    static const prefix six_to_four = {16, {0x20, 0x02}};
+    if (is_listed(address, last_four, sizeof last_four / sizeof *last_four))
+        return address + 12;
+    return begins_with(address, &six_to_four) ? address + 2 : NULL;
+}
+
+static bool is_special_v6(const uint8_t address[16]) {
+    static const prefix list[] = {
+        {10, {0xfe, 0x80}},                                                        /* link-local */
+        {8, {0xff}},                                                               /* multicast */
+        {128, {0xfd, 0x00, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54}}, /* metadata: AWS */
+        {128, {0xfd, 0x20, 0, 0xce, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54}},    /* metadata: Google Cloud */
+    };
+    const uint8_t *v4 = embedded_v4(address);
+    return is_listed(address, list, sizeof list / sizeof *list) || (v4 && is_special_v4(v4));
+}
+
+bool ew__is_special_address(const struct sockaddr *address) {
+    if (ew__is_loopback(address))
+        return false;
+    if (address->sa_family == AF_INET)
+        return is_special_v4((const uint8_t *)&((const struct sockaddr_in *)(const void *)address)->sin_addr);
+    return address->sa_family != AF_INET6 ||
+           is_special_v6(((const struct sockaddr_in6 *)(const void *)address)->sin6_addr.s6_addr);
+}
+
+/* ---- both ends of a connection ---- */
+
 static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
     if (a->ss_family != b->ss_family)
         return false;

@@ -11,6 +11,13 @@ void ew__address_write_text(ew__address *address); /* TCP: after its port has ch
 bool ew__is_loopback(const struct sockaddr *address); /* 127.0.0.0/8 or ::1 */
 
 /*
+ * Addresses that a URL of a peer must not lead to: unspecified, link-local, multicast, reserved ones, and those at which
+ * cloud providers serve instance metadata. IPv6 addresses that carry an IPv4 address (mapped, compatible, NAT64, 6to4)
+ * are judged by it, too. true for an address family other than IPv4 and IPv6. Pure.
+ */
+bool ew__is_special_address(const struct sockaddr *address);
+
+/*
  * Whether both ends of a TCP connection are one and the same. That happens when nobody listens on a port from which the
  * kernel also takes those of outgoing connections: dialled often enough, a socket meets itself, and keeps the port.
  */

@@ -113,8 +113,12 @@ static void on_connect(uv_connect_t *request, int status) {
     close_attempt(dial);
 }
 
-/* The very address that will be connected to is looked at: a name may mean another one a moment later. */
-static bool may_try(const ew__dial *dial) { return !dial->where.loopback_only || ew__is_loopback(dial->at->ai_addr); }
+/* Checks the resolved address that is connected to next: a name may resolve to another one a moment later. */
+static bool may_try(const ew__dial *dial) {
+    const struct sockaddr *address = dial->at->ai_addr;
+    return (!dial->where.loopback_only || ew__is_loopback(address)) &&
+           (!dial->where.named_by_peer || !ew__is_special_address(address));
+}
 
 static void try_address(ew__dial *dial) {
     for (; dial->at && !may_try(dial); dial->at = dial->at->ai_next)

@@ -47,6 +47,7 @@
     X(SSL_CTX_set_client_CA_list)                                                                                      \
     X(SSL_CTX_set_default_passwd_cb)                                                                                   \
     X(SSL_CTX_set_default_verify_paths)                                                                                \
+    X(SSL_CTX_set_num_tickets)                                                                                         \
     X(SSL_CTX_set_options)                                                                                             \
     X(SSL_CTX_set_session_id_context)                                                                                  \
     X(SSL_CTX_set_verify)                                                                                              \

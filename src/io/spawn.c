@@ -219,9 +219,8 @@ static size_t count(const char *const *vars) {
     return n;
 }
 
-/* The environment of a child that inherits: ours, with vars in place of those of the same name. NULL: no memory. */
-static const char **make_environment(const ew_env *env, const char *const *vars, size_t *ret_size) {
-    const char *const *inherited = (const char *const *)environ;
+/* What is inherited, with vars in place of those of the same name. NULL: out of memory. */
+static const char **merge(const ew_env *env, const char *const *inherited, const char *const *vars, size_t *ret_size) {
     *ret_size = (count(inherited) + count(vars) + 1) * sizeof *vars;
     const char **all = ew__alloc(env, *ret_size);
     size_t n = 0;
@@ -296,13 +295,14 @@ static int spawn_with(const ew__where *where, char *const *vars, ew__spawned *re
 }
 
 int ew__spawn(const ew_env *env, const ew__where *where, ew__spawned *ret) {
+    const char *const *inherited = where->inherited ? where->inherited : (const char *const *)environ;
     size_t size = 0;
-    if (where->vars && where->vars_only)
-        return spawn_with(where, (char *const *)(uintptr_t)where->vars, ret);
-    const char **vars = where->vars ? make_environment(env, where->vars, &size) : NULL;
-    if (where->vars && !vars)
+    if (!where->vars)
+        return spawn_with(where, (char *const *)(uintptr_t)inherited, ret);
+    const char **vars = merge(env, inherited, where->vars, &size);
+    if (!vars)
         return UV_ENOMEM;
-    int error = spawn_with(where, vars ? (char *const *)(uintptr_t)vars : environ, ret);
+    int error = spawn_with(where, (char *const *)(uintptr_t)vars, ret);
     ew__free(env, (void *)vars, size);
     return error;
 }

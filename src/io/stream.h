@@ -221,8 +221,8 @@ typedef struct ew__child_rules {
 } ew__child_rules;
 
 /*
- * Whom to reach. It is copied; what it points to is borrowed while the dial runs, argv and vars as long as the stream
- * lives.
+ * Whom to reach. It is copied; what it points to is borrowed while the dial runs, argv, inherited and vars as long as
+ * the stream lives.
  */
 typedef struct ew__where {
     uint8_t kind; /* ew__where_kind */
@@ -231,12 +231,13 @@ typedef struct ew__where {
     const char *path;             /* Unix */
     const char *const *argv;      /* child: the program and its arguments, NULL-ended */
     bool loopback_only;           /* TCP: of the addresses found, try only those that no other machine has */
+    bool named_by_peer;           /* TCP: never try special addresses (io/address.h) */
+    const char *const *inherited; /* child: its environment (environment.h); NULL: this program's */
     const char *const *vars;      /* child: "VAR=VALUE" beside what it inherits, NULL-ended; may be NULL */
     bool companion;               /* child: it is not the peer, but will dial us, or is dialled (child.h) */
     bool tells;                   /* companion: what it writes to its standard output comes on the stream */
     uint16_t farewell_ms;         /* companion: how long it may go on when it is no longer needed */
     uint32_t grace_ms;            /* child: from SIGTERM to SIGKILL; 0: 2 s */
-    bool vars_only;               /* child: vars is all of its environment */
     bool pipe_input;              /* child: its standard input is a pipe, which it may open again as /dev/stdin */
     const ew__child_rules *rules; /* child; may be NULL */
     ew__child_ended ended;        /* child; may be NULL */

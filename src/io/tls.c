@@ -17,6 +17,9 @@
 #define TELL_MAX 10
 #define VECTORS 8
 
+/* Only the subjectAltName counts (RFC 9525). A CN is free text: its issuer need not have verified it. */
+#define HOST_FLAGS (X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
+
 #define RECORD_HANDSHAKE 0x16
 #define RECORD_ALERT 0x15
 #define SSL2_HELLO 0x80 /* OpenSSL has words for it */
@@ -503,7 +506,7 @@ static bool set_host(ew__tls *tls, const char *host) {
     memcpy(tls->host, host, n);
     if (is_address(tls->host))
         return lib->X509_VERIFY_PARAM_set1_ip_asc(lib->SSL_get0_param(tls->ssl), tls->host) == 1;
-    lib->SSL_set_hostflags(tls->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    lib->SSL_set_hostflags(tls->ssl, HOST_FLAGS);
     return lib->SSL_set1_host(tls->ssl, tls->host) == 1 &&
            lib->SSL_ctrl(tls->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, tls->host) == 1;
 }

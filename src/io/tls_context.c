@@ -3,6 +3,7 @@
  *
  * What is spoken: TLS 1.2 and 1.3, suites with forward secrecy and authenticated encryption only, no renegotiation, no
  * compression, no early data. Tickets resume sessions; OpenSSL makes and turns their keys, per context.
+ * A listener that requires client certificates does not resume sessions: see disable_resumption.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "io/tls_state.h"
@@ -149,6 +150,16 @@ static int on_protocols(SSL *ssl, const unsigned char **out, unsigned char *out_
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
+/*
+ * A resumed session skips the check of the client's certificate, so a certificate that has expired
+ * since the first handshake would pass. TLS 1.2 and 1.3 need one setting each; the session cache is
+ * always off.
+ */
+static bool disable_resumption(const making *self) {
+    (void)self->lib->SSL_CTX_set_options(self->ssl, SSL_OP_NO_TICKET);
+    return self->lib->SSL_CTX_set_num_tickets(self->ssl, 0) == 1;
+}
+
 static ew_err prepare_listening(const making *self) {
     const ew__openssl *lib = self->lib;
     const ew_tls_options *options = self->options;
@@ -162,6 +173,8 @@ static ew_err prepare_listening(const making *self) {
     ew_err err = read_issuers(self, options->client_ca);
     if (err != EW_OK)
         return err;
+    if (!disable_resumption(self))
+        return fail(self, EW_EIO, "cannot set up TLS: OpenSSL refuses to disable session resumption");
     lib->SSL_CTX_set_client_CA_list(self->ssl, lib->SSL_load_client_CA_file(options->client_ca)); /* it takes them */
     lib->SSL_CTX_set_verify(self->ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, ew__tls_on_verify);
     return EW_OK;

@@ -97,7 +97,7 @@ static void write_names(const ew__openssl *lib, const X509 *certificate, char *o
     if (names)
         lib->GENERAL_NAMES_free(names);
     if (!out[0])
-        (void)snprintf(out, size, "no host at all (it has no subjectAltName)");
+        (void)snprintf(out, size, "no host (it has no subjectAltName)");
 }
 
 /* ---- certificates ---- */

@@ -43,6 +43,11 @@ ew_err ew__json_parse(ew__json_doc *doc, ew_str text);
 
 /* The same without noting anything: validation only; *ret_position as in ew_json_check. */
 ew_err ew__json_validate(ew_str text, size_t *ret_position);
+/*
+ * Whether the text is valid as a value inside that many containers (fewer than EW_JSON_DEPTH - 32),
+ * which count towards the limit of depth: what surrounds it was compared byte for byte.
+ */
+bool ew__json_valid_inside(ew_str text, unsigned levels);
 
 /*
  * For an envelope whose bytes are known: whether the text is one small JSON value between its first `before` bytes and

@@ -13,13 +13,13 @@
 #define SMALL 128           /* bytes: from here on the scanner is as quick as looking at each value */
 #define TEXT_MAX UINT32_MAX /* offsets of nodes have 32 bits */
 
-static bool scan_best(ew__json_doc *doc, ew_str text) {
+static bool scan_best(ew__json_doc *doc, ew_str text, uint32_t limit) {
 #if EW__JSON_AVX2
     if (ew__json_has_avx2()) {
-        return ew__json_scan_avx2(doc, text);
+        return ew__json_scan_avx2(doc, text, limit);
     }
 #endif
-    return ew__json_scan_portable(doc, text);
+    return ew__json_scan_portable(doc, text, limit);
 }
 
 static ew_err refuse(ew_str text, size_t *ret_position) {
@@ -42,7 +42,9 @@ static ew_str trimmed(ew_str text) {
     return ew__str(text.ptr + start, end - start);
 }
 
-static ew_err parse_with(bool (*scanner)(ew__json_doc *doc, ew_str text), ew__json_doc *doc, ew_str text) {
+typedef bool scanner_fn(ew__json_doc *doc, ew_str text, uint32_t limit);
+
+static ew_err parse_with(scanner_fn *scanner, ew__json_doc *doc, ew_str text) {
     doc->text = text;
     doc->error_at = 0;
     doc->n_nodes = 1;
@@ -51,7 +53,7 @@ static ew_err parse_with(bool (*scanner)(ew__json_doc *doc, ew_str text), ew__js
     if (text.len >= TEXT_MAX) {
         return EW_ELIMIT;
     }
-    if (EW__UNLIKELY(!scanner(doc, text))) {
+    if (EW__UNLIKELY(!scanner(doc, text, EW_JSON_DEPTH))) {
         doc->n_nodes = 1;
         doc->complete = doc->root_complete = true;
         return refuse(text, &doc->error_at);
@@ -65,6 +67,15 @@ ew_err ew__json_parse(ew__json_doc *doc, ew_str text) { return parse_with(scan_b
 
 ew_err ew__json_parse_portable(ew__json_doc *doc, ew_str text) { return parse_with(ew__json_scan_portable, doc, text); }
 
+/* A small text in which ew__json_simple_end sees nothing unusual is valid, and far from the limit of depth. */
+static bool is_valid(ew_str text, uint32_t limit) {
+    if (text.len > 0 && text.len <= SMALL &&
+        ew__json_simple_end(text.ptr, text.ptr + text.len) == text.ptr + text.len) {
+        return true;
+    }
+    return scan_best(NULL, text, limit);
+}
+
 ew_err ew__json_validate(ew_str text, size_t *ret_position) {
     if (text.len >= TEXT_MAX) {
         if (ret_position != NULL) {
@@ -72,11 +83,11 @@ ew_err ew__json_validate(ew_str text, size_t *ret_position) {
         }
         return EW_ELIMIT;
     }
-    if (text.len > 0 && text.len <= SMALL &&
-        ew__json_simple_end(text.ptr, text.ptr + text.len) == text.ptr + text.len) {
-        return EW_OK;
-    }
-    return EW__LIKELY(scan_best(NULL, text)) ? EW_OK : refuse(text, ret_position);
+    return EW__LIKELY(is_valid(text, EW_JSON_DEPTH)) ? EW_OK : refuse(text, ret_position);
+}
+
+bool ew__json_valid_inside(ew_str text, unsigned levels) {
+    return text.len < TEXT_MAX && is_valid(text, EW_JSON_DEPTH - levels);
 }
 
 /* ---- small values ---- */
@@ -217,7 +228,8 @@ bool ew__json_value_between(ew_str text, size_t before, size_t behind, ew_str *r
     ew_str value = ew__str(text.ptr + before, text.len - before - behind);
     const char *end = value.ptr + value.len;
     if (ew__json_simple_end(value.ptr, end) != end &&
-        (ew__json_is_space(value.ptr[0]) || ew__json_is_space(value.ptr[value.len - 1]) || !scan_best(NULL, value))) {
+        (ew__json_is_space(value.ptr[0]) || ew__json_is_space(value.ptr[value.len - 1]) ||
+         !scan_best(NULL, value, EW_JSON_DEPTH))) {
         return false;
     }
     *ret_value = value;

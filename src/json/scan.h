@@ -6,6 +6,7 @@
 #define EW_JSON_SCAN_H
 
 #include "json/json.h"
+#include <everywire/limits.h>
 
 /* AVX2 is compiled in where the compiler can aim a single function at it; the processor is asked at run time. */
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -27,10 +28,11 @@ static inline bool ew__json_has_avx2(void) {
 /*
  * Is the text valid? Fills doc's nodes, escaped_keys, complete, root_complete, has_newline and n_nodes when doc is not
  * NULL. No position on failure: ew__json_locate finds it, and whether it is the depth. text.len < 4 GiB.
+ * limit: of depth, at most EW_JSON_DEPTH.
  */
-bool ew__json_scan_portable(ew__json_doc *doc, ew_str text);
+bool ew__json_scan_portable(ew__json_doc *doc, ew_str text, uint32_t limit);
 #if EW__JSON_AVX2
-bool ew__json_scan_avx2(ew__json_doc *doc, ew_str text);
+bool ew__json_scan_avx2(ew__json_doc *doc, ew_str text, uint32_t limit);
 #endif
 
 /*

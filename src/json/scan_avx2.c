@@ -174,7 +174,7 @@ EW__SCAN bool utf8_bad(scan *s, const chunk *c, const char *at, bool first) {
     return !_mm256_testz_si256(both, both);
 }
 
-TARGET bool ew__json_scan_avx2(ew__json_doc *doc, ew_str text) { return scan_any(doc, text); }
+TARGET bool ew__json_scan_avx2(ew__json_doc *doc, ew_str text, uint32_t limit) { return scan_any(doc, text, limit); }
 
 TARGET const char *ew__json_skip_container_avx2(const char *at, const char *end) { return skip_container(at, end); }
 

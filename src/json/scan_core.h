@@ -40,7 +40,8 @@ typedef struct scan {
     uint64_t name_runs;  /* the string that goes on is a name */
     uint32_t utf8_state; /* portable kernel: where in a sequence */
     uint32_t depth;
-    bool newlines; /* there was one */
+    uint32_t limit; /* of depth */
+    bool newlines;  /* there was one */
     ew_str text;
     uint8_t objects[STACK]; /* objects[depth]: 1 when the innermost container is an object; [0] is 0 */
 } scan;
@@ -244,7 +245,7 @@ EW__SCAN bool note_bracket(scan *s, ew__json_noter *n, const char *near, size_t 
         s->depth--;
         return false;
     }
-    if (s->depth == EW_JSON_DEPTH) {
+    if (s->depth == s->limit) {
         return true;
     }
     s->objects[++s->depth] = kind;
@@ -388,7 +389,7 @@ EW__SCAN bool scan_block(scan *s, ew__json_noter *n, const char *at, size_t base
         return err == 0;
     }
     err |= split_scalars(s, &c, at, base, &t);
-    if (ew__bits_count(t.close) + 2 < s->depth && s->depth + BLOCK <= EW_JSON_DEPTH) {
+    if (ew__bits_count(t.close) + 2 < s->depth && s->depth + BLOCK <= s->limit) {
         err |= walk_deep(s, &t, &objects);
     } else {
         err |= walk_shallow(s, n, &t, at, base, &objects);
@@ -418,11 +419,12 @@ EW__SCAN bool scan_tail(scan *s, ew__json_noter *n, ew_str text, size_t base) {
     return s->in_string == 0 && s->depth == 0 && (s->next | s->colon_next) == 0;
 }
 
-EW__SCAN bool scan_text(ew__json_noter *n, ew_str text) {
+EW__SCAN bool scan_text(ew__json_noter *n, ew_str text, uint32_t limit) {
     scan s;
     memset(&s, 0, offsetof(scan, objects) + 1); /* the stack above its bottom needs no clearing */
     s.next = 1;
     s.text = text;
+    s.limit = limit;
     size_t base = 0;
     for (; text.len - base >= BLOCK + SPARE; base += BLOCK) {
         if (!scan_block(&s, n, text.ptr + base, base)) {
@@ -439,13 +441,13 @@ EW__SCAN bool scan_text(ew__json_noter *n, ew_str text) {
 }
 
 /* Both uses as code of their own: a constant NULL lets the compiler drop all noting from the validator. */
-EW__SCAN bool scan_any(ew__json_doc *doc, ew_str text) {
+EW__SCAN bool scan_any(ew__json_doc *doc, ew_str text, uint32_t limit) {
     if (doc == NULL) {
-        return scan_text(NULL, text);
+        return scan_text(NULL, text, limit);
     }
     ew__json_noter n;
     ew__json_note_init(&n, doc, text);
-    return scan_text(&n, text);
+    return scan_text(&n, text, limit);
 }
 
 /* ---- skipping a container of a text known to be valid ---- */

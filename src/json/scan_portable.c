@@ -197,6 +197,6 @@ EW__SCAN bool utf8_bad(scan *s, const chunk *c, const char *at, bool first) {
     return false;
 }
 
-bool ew__json_scan_portable(ew__json_doc *doc, ew_str text) { return scan_any(doc, text); }
+bool ew__json_scan_portable(ew__json_doc *doc, ew_str text, uint32_t limit) { return scan_any(doc, text, limit); }
 
 const char *ew__json_skip_container_portable(const char *at, const char *end) { return skip_container(at, end); }

@@ -280,6 +280,9 @@ static void write_extra(ew__buf *out, const ew__metrics_extra *extra) {
                  "Starts and ends of spans that were lost: the queue was full, or the server refused them.",
                  extra->spans_dropped);
     write_number(out, "everywire_loops", "gauge", "Event loops.", extra->loops);
+    write_number(out, "everywire_memory_bytes", "gauge", "Bytes allocated; the limit memory_bytes applies to them.",
+                 extra->memory_bytes);
+    write_number(out, "everywire_memory_max_bytes", "gauge", "The limit memory_bytes.", extra->memory_max);
 }
 
 ew_err ew__metrics_write(ew__buf *out, ew__metrics *const *sets, size_t n, const ew__metrics_extra *extra) {

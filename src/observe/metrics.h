@@ -28,6 +28,7 @@ typedef struct ew__metrics_extra {
     uint64_t events_dropped;
     uint64_t spans_exported, spans_dropped;
     uint64_t loops;
+    uint64_t memory_bytes, memory_max;
 } ew__metrics_extra;
 
 void ew__metrics_init(ew__metrics *metrics, const ew_env *env);

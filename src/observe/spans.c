@@ -5,7 +5,7 @@
 #include "observe/spans_record.h"
 
 #define PIECE_BYTES 640 /* a record of a small call */
-#define FREE_PIECES 64
+#define FREE_PIECES EW__POOL_KEEP(64)
 #define GROUP_MAX 32 /* spans in one text */
 #define GROUP_BYTES ((size_t)256 * 1024)
 #define ANCHOR_MS 10000     /* how often the wall clock is looked at */

@@ -32,7 +32,8 @@ void ew__attempt_free(ew__attempt *attempt) {
 /* It waits for the next job. */
 static void keep(ew__worker *worker, ew__attempt *attempt) {
     const ew_env *env = attempt->env;
-    if (worker->n_spare >= worker->options.concurrency) {
+    uint32_t most = EW__POOL_KEEP(worker->options.concurrency);
+    if (worker->n_spare >= most) {
         ew__attempt_free(attempt);
         return;
     }

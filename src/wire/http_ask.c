@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/http_ask.h"
+#include <stdio.h>
 
 ew_err ew__http_reader_init(ew__conn *conn, ew__http_reading *reading, void *reader, bool request) {
     const ew_limits *limits = conn->home->limits;
@@ -31,7 +32,20 @@ void ew__http_ask_take(ew__http_ask *ask, ew_call *call, const ew__callee_ops *c
 ew_call *ew__http_ask_detach(ew__http_ask *ask) {
     ew_call *call = ask->call;
     ask->call = NULL;
+    if (call)
+        ew__call_detach(call);
     return call;
+}
+
+ew_fault ew__http_unexpected(ew__arena *memory, int status) {
+    enum { ROOM = 80 };
+    char *text = ew__arena_alloc(memory, ROOM);
+    ew_str message = EW_STR("unexpected HTTP status");
+    if (text) {
+        (void)snprintf(text, ROOM, "unexpected HTTP status %d (%s)", status, ew__http_reason(status));
+        message = ew_str_from(text);
+    }
+    return (ew_fault){.status = EW_STATUS_UNKNOWN, .message = message};
 }
 
 void ew__http_ask_break_off(ew__http_ask *ask, ew_origin origin, ew_status status, const char *text) {
@@ -45,10 +59,12 @@ void ew__http_ask_break_off(ew__http_ask *ask, ew_origin origin, ew_status statu
 
 void ew__http_ask_send(ew__http_ask *ask) {
     ew__conn *conn = ask->peer.conn;
-    if (conn->out.err)
+    if (conn->out.err) {
         ew__http_ask_break_off(ask, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
-    else
-        conn->ops->send(conn);
+        return;
+    }
+    ask->asked = true;
+    conn->ops->send(conn);
 }
 
 void ew__http_ask_collect(ew__http_ask *ask, ew_str piece) {
@@ -83,8 +99,12 @@ static void hand_on(ew__http_ask *ask) {
     ew_call_unref(call);
 }
 
+/* Bytes behind the answer must not become the answer to the next request: the connection is not used again. */
 static void on_end(ew__http_ask *ask) {
     ew__conn *conn = ask->peer.conn;
+    if (EW__UNLIKELY(ew__http1_unread(ew__http_ask_reader(ask)) > 0))
+        ask->keep_alive = false;
+    ask->asked = false;
     ask->ops->end(ask);
     ew__buf_done(&ask->body);
     ask->whole = ew__str(NULL, 0);
@@ -148,6 +168,11 @@ ew_err ew__http_ask_init(ew__http_ask *ask, const ew__http_ask_ops *ops, ew__htt
 void ew__http_ask_input(ew__http_ask *ask, const uint8_t *bytes, size_t n) {
     if (ask->closed)
         return;
+    if (EW__UNLIKELY(!ask->asked)) { /* some servers send an error before they close an unused connection */
+        ew__http_ask_break_off(ask, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
+                               "the server closed the connection before it was asked");
+        return;
+    }
     (void)ew__http1_feed(ew__http_ask_reader(ask), bytes, n);
     take_events(ask, false);
 }

@@ -18,7 +18,7 @@ typedef struct ew__http_reading {
 } ew__http_reading;
 
 /* Makes a reader for a peer. request: it reads requests. EW_ELIMIT: it would not fit. */
-ew_err ew__http_reader_init(ew__conn *conn, ew__http_reading *reading, void *reader, bool request);
+EW__MUST_USE ew_err ew__http_reader_init(ew__conn *conn, ew__http_reading *reading, void *reader, bool request);
 
 typedef struct ew__http_ask ew__http_ask;
 
@@ -28,6 +28,7 @@ typedef struct ew__http_ask_ops {
     /*
      * The answer is complete; perhaps the call has ended before it. Afterwards the connection is free, or closed. If it
      * cannot be kept (keep_alive), nothing may be asked any more: a call that is left is handed to another connection.
+     * A connection on which bytes follow the answer cannot be kept.
      */
     void (*end)(ew__http_ask *ask);
 } ew__http_ask_ops;
@@ -40,6 +41,7 @@ struct ew__http_ask {
     int status;      /* of the answer being read; 0 before its head */
     bool keep_alive; /* the connection can carry another request after this one */
     bool closed;     /* it will carry no more */
+    bool asked;      /* a request was sent and its answer is not complete */
     uint64_t length; /* of its body; 0: not said */
     ew_str whole;    /* a body that came in one piece; it lies in what was read, and goes with END */
     ew__buf body;    /* for other answers that are collected */
@@ -48,7 +50,7 @@ struct ew__http_ask {
 
 static inline ew__http1 *ew__http_ask_reader(ew__http_ask *ask) { return (ew__http1 *)(void *)ask->reader; }
 
-ew_err ew__http_ask_init(ew__http_ask *ask, const ew__http_ask_ops *ops, ew__http_reading *reading);
+EW__MUST_USE ew_err ew__http_ask_init(ew__http_ask *ask, const ew__http_ask_ops *ops, ew__http_reading *reading);
 void ew__http_ask_input(ew__http_ask *ask, const uint8_t *bytes, size_t n);
 void ew__http_ask_eof(ew__http_ask *ask);
 /* Fails the call, frees what is here. */
@@ -59,13 +61,21 @@ static inline uint32_t ew__http_ask_capacity(const ew__http_ask *ask) {
 
 /* Takes the call on: we are its callee's end from now on (callee_ud is the ask), and hold a reference. */
 void ew__http_ask_take(ew__http_ask *ask, ew_call *call, const ew__callee_ops *callee);
-/* Takes the call off the connection, NULL: there is none. Whoever calls this gives the reference back. */
-ew_call *ew__http_ask_detach(ew__http_ask *ask);
+/*
+ * Takes the call off the connection (ew__call_detach) and returns the reference that the connection held, NULL without a
+ * call. The caller must end the call or pass it on, then drop the reference.
+ */
+EW__MUST_USE ew_call *ew__http_ask_detach(ew__http_ask *ask);
 /* Ends the call for a reason that lies with the connection or the protocol, and gives the connection up. */
 void ew__http_ask_break_off(ew__http_ask *ask, ew_origin origin, ew_status status, const char *text);
 static inline void ew__http_ask_protocol_error(ew__http_ask *ask, const char *text) {
     ew__http_ask_break_off(ask, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL, text);
 }
+/*
+ * The fault of an answer that is neither a success that the wire knows nor an error (2xx, 3xx): UNKNOWN, with a message
+ * that names the code and lies in `memory`.
+ */
+ew_fault ew__http_unexpected(ew__arena *memory, int status);
 /* What is in conn->out is a request: it is sent; without memory for it the call fails. */
 void ew__http_ask_send(ew__http_ask *ask);
 /* Adds a piece to the body; too large: the call fails. */

@@ -92,14 +92,14 @@ ew__rpc_call *ew__rpc_call_sent(const ew__rpc_calls *all, ew_str id);
  */
 ew__rpc_call *ew__rpc_call_of_result(const ew__rpc_calls *all, ew_str text, ew__rpc *ret);
 /* Makes it findable by its id. EW_OK, EW_ENOMEM, EW_EEXISTS. */
-ew_err ew__rpc_call_index(ew__rpc_call *entry);
+EW__MUST_USE ew_err ew__rpc_call_index(ew__rpc_call *entry);
 void ew__rpc_late(const ew__rpc_calls *all); /* counts an event for no call */
 
 /*
  * A call that leaves: all, call and id are set. From now on it is findable, we are its callee's end (callee_ud is the
  * entry) and hold a reference. EW_OK; EW_ENOMEM, EW_EEXISTS: nothing has happened.
  */
-ew_err ew__rpc_call_send(ew__rpc_call *entry, const ew__callee_ops *callee);
+EW__MUST_USE ew_err ew__rpc_call_send(ew__rpc_call *entry, const ew__callee_ops *callee);
 /* How many more calls may leave. */
 uint32_t ew__rpc_capacity(const ew__rpc_calls *all);
 
@@ -131,6 +131,14 @@ static inline bool ew__rpc_has_place(const ew__rpc_calls *all, size_t len) {
     size_t waits = all->conn->out.bytes;
     return waits == 0 || waits + len <= ew__rpc_limits(all)->out_max_bytes;
 }
+/*
+ * Whether a fault of that length may join the queue with its message and details; if not, only its status is sent. A
+ * short one always may: calls_per_connection limits their number.
+ */
+#define EW__RPC_SHORT_FAULT ((size_t)1024)
+static inline bool ew__rpc_fault_has_place(const ew__rpc_calls *all, size_t len) {
+    return len <= EW__RPC_SHORT_FAULT || ew__rpc_has_place(all, len);
+}
 static inline bool ew__rpc_has_room(const ew__rpc_calls *all) {
     return all->conn->out.bytes < ew__rpc_limits(all)->out_high_bytes;
 }
@@ -149,13 +157,21 @@ void ew__rpc_calls_drained(ew__rpc_calls *all);
 void ew__rpc_call_block(ew__rpc_call *entry);
 void ew__rpc_call_unblock(ew__rpc_call *entry);
 /*
- * Whether nothing may be read now. Answers that nobody takes must not pile up. A connection used both ways gets more
- * room: when both sides stop reading because of what they have to send, neither goes on.
+ * Queued bytes at which a connection stops reading. A connection used in both directions gets more: if both sides
+ * stopped reading because of their own output, neither would continue. Never above out_max_bytes, and never below
+ * out_high_bytes: the connection reports `drained` only after it has reached that mark.
  */
-static inline bool ew__rpc_must_pause(const ew__rpc_calls *all) {
+static inline uint64_t ew__rpc_pause_bytes(const ew__rpc_calls *all) {
     const ew_limits *limits = ew__rpc_limits(all);
     uint64_t most = all->sent.n ? limits->out_max_bytes / 2 : 4 * limits->out_high_bytes;
-    return all->n_blocked > 0 || all->conn->out.bytes >= most;
+    most = most < limits->out_max_bytes ? most : limits->out_max_bytes;
+    return most > limits->out_high_bytes ? most : limits->out_high_bytes;
+}
+/* Whether reading pauses: the taker of a stream is behind, or too much output is queued. */
+static inline bool ew__rpc_must_pause(const ew__rpc_calls *all) {
+    return EW__UNLIKELY(all->conn->out.bytes >= ew__rpc_limits(all)->out_high_bytes &&
+                        all->conn->out.bytes >= ew__rpc_pause_bytes(all)) ||
+           all->n_blocked > 0;
 }
 /*
  * Begins or goes on watching for silence of the incoming stream: fn is called when heard_at, as it is now, is too long

@@ -124,6 +124,12 @@ static size_t take_row(ew__rpc_reader *reader, ew_str bytes) {
     return used;
 }
 
+/* A text was handled. A peer without a token has a limited number of them. */
+static void check_refusals(ew__rpc_reader *reader) {
+    if (!reader->closed && ew__conn_is_last_refusal(reader->peer->conn))
+        finish(reader);
+}
+
 /* Takes whole messages off the front; returns how many bytes are done with. */
 static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
     size_t done = 0;
@@ -149,6 +155,7 @@ static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
                 reader->ops->text(reader, &doc);
                 if (reader->n_bad == n_bad) /* it was a message */
                     reader->n_bad = 0;
+                check_refusals(reader);
             } else if (event == EW__LINE_LIKELY) {
                 ew__line_look_closer(&reader->line);
                 continue;
@@ -166,6 +173,7 @@ static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
             break;
     }
     reader->reading = false;
+    reader->progress.reset = reader->progress.reset || done > 0;
     return done;
 }
 
@@ -177,7 +185,7 @@ static uint64_t patience_until(const ew__rpc_reader *reader) {
     bool inside = ew__line_is_inside(&reader->line);
     if (reader->peer->conn->stdio || reader->paused || (!reader->eof && reader->heard && !inside))
         return EW__NEVER;
-    return reader->progress_at + EW__MS(reader->eof ? EOF_GRACE_MS : inside ? limits->body_stall_ms : limits->idle_ms);
+    return reader->progress.at + EW__MS(reader->eof ? EOF_GRACE_MS : inside ? limits->body_stall_ms : limits->idle_ms);
 }
 
 static void on_patience(ew__timer *timer, uint64_t now) {
@@ -191,7 +199,7 @@ static void on_patience(ew__timer *timer, uint64_t now) {
 
 /* A socket is not ours alone: whoever holds one without saying anything, or half a message, loses it. */
 static void watch_patience(ew__rpc_reader *reader) {
-    reader->progress_at = reader->peer->conn->home->now;
+    ew__progress_note(&reader->progress, reader->in.len, reader->peer->conn->home->now);
     uint64_t at = patience_until(reader);
     if (at == EW__NEVER || (ew__timer_active(&reader->patience) && reader->patience.at <= at))
         return; /* it looks for itself when it fires */
@@ -285,6 +293,7 @@ static void resume(ew__timer *timer, uint64_t now) {
     if (reader->closed || ew__rpc_must_pause(reader->calls))
         return;
     reader->paused = false;
+    reader->progress.reset = true; /* the peer could not get on */
     if (reader->in.len)
         take_buffered(reader);
     after_messages(reader);
@@ -300,15 +309,17 @@ void ew__rpc_reader_eof(ew__rpc_reader *reader) {
 
 void ew__rpc_reader_init(ew__rpc_reader *reader, ew__peer *peer, ew__rpc_calls *calls, const ew__rpc_reader_ops *ops,
                          ew__framing framing) {
-    const ew__conn *conn = peer->conn;
+    ew__conn *conn = peer->conn;
     *reader = (ew__rpc_reader){.ops = ops, .peer = peer, .calls = calls};
-    ew__line_init(&reader->line, framing, conn->home->limits->frame_bytes, !conn->stdio);
+    ew__line_init(&reader->line, framing, ew__conn_frame_max(conn), !conn->stdio);
     ew__buf_init(&reader->in, conn->home->env, SIZE_MAX / 2); /* a message's length is checked as it comes */
     if (peer->role == EW__SERVE)
         watch_patience(reader);
     else
         reader->heard = true; /* a server may be silent until it is asked */
 }
+
+void ew__rpc_reader_authenticated(ew__rpc_reader *reader) { reader->line.max = ew__conn_frame_max(reader->peer->conn); }
 
 void ew__rpc_reader_drain(ew__rpc_reader *reader) {
     reader->draining = true;

@@ -8,6 +8,7 @@
 #define EW_WIRE_RPC_READER_H
 
 #include "frame/line.h"
+#include "wire/progress.h"
 #include "wire/rpc_calls.h"
 
 typedef struct ew__rpc_reader ew__rpc_reader;
@@ -46,7 +47,7 @@ struct ew__rpc_reader {
     ew__buf in;         /* bytes that are no whole message yet, or wait because reading is paused */
     ew__timer patience; /* for the first message, for the rest of a message, after the other side's eof */
     ew__timer resume;   /* reading goes on in the next turn */
-    uint64_t progress_at;
+    ew__progress progress;
     size_t held;      /* bytes of a line that is no JSON, and whose end has not come; 0: there is none */
     bool whole_lines; /* set by the wire: such a line is refused when all of it is there */
     uint16_t n_bad;   /* texts in a row that were no messages */
@@ -79,6 +80,9 @@ void ew__rpc_reader_gone(ew__rpc_reader *reader, ew_err why);
 void ew__rpc_reader_resume(ew__rpc_reader *reader);
 
 /* ---- what the wire asks for ---- */
+
+/* The peer has presented a token: the limit of its messages is read again. */
+void ew__rpc_reader_authenticated(ew__rpc_reader *reader);
 
 /* A text came that is no message of this wire, and nobody can be told: counted as those that are no JSON. */
 void ew__rpc_reader_bad(ew__rpc_reader *reader, const char *problem, ew_str text);

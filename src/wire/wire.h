@@ -100,10 +100,12 @@ struct ew__scrape {
 /* What came on one loop may concern connections of the same wire on the others (a cancel, say). */
 struct ew__others {
     /*
-     * That loop (site.loop), or with EW__ALL_OTHERS each other one, is told (ew__wire.told), later, if it has had
-     * connections of this wire. text is copied. false: some of them will not be, there is no memory or too much waits.
+     * Calls ew__wire.told on that loop (site.loop), or with EW__ALL_OTHERS on each other one, later, if it has had
+     * connections of this wire. sender: whose message it is; sender and text are copied. false: no memory, or the
+     * queue of a loop is full; that loop does not receive it.
      */
-    bool (*tell)(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to, ew_str text);
+    bool (*tell)(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to,
+                 const ew__principal *sender, ew_str text);
 };
 #define EW__ALL_OTHERS UINT_MAX
 
@@ -178,16 +180,28 @@ struct ew__conn {
     bool upgraded;  /* the opening handshake of a WebSocket is behind us: frames follow */
     bool stdio;     /* the peer is one process at the other end of pipes, no stranger: a bad line does not end it */
     bool stuck;     /* calling, set before abort: the peer does not end calls; if it is ours, it is to be ended */
-    ew__who who;    /* at the other end; zeros: a stranger. A wire that carries a token notes it here (ew__gate_show) */
-    const char *client_cert; /* TLS: subject of the verified client certificate; NULL: none */
+    ew__who who;    /* at the other end; zeros: a stranger. A wire stores a token here (ew__gate_show) */
     void *scratch; /* wire->scratch_size bytes, cleared at first, shared by all connections of this wire on this home */
 };
 
-/* Who is at the other end: for ew_call.who, ew__gate_lets and ew__gate_list. A verified certificate is as good as us. */
-static inline ew__who *ew__conn_who(ew__conn *conn) {
-    if (conn->client_cert && conn->who.kind == EW__WHO_STRANGER)
-        conn->who.kind = EW__WHO_OWNER;
-    return &conn->who;
+/* The identity of the peer: for ew_call.who, ew__gate_lets and ew__gate_list. */
+static inline ew__who *ew__conn_who(ew__conn *conn) { return &conn->who; }
+
+/* Whether the peer has yet to present a valid token (limits->auth_bytes, auth_ms, auth_refusals). */
+static inline bool ew__conn_is_pending(ew__conn *conn) {
+    return EW__UNLIKELY(conn->home->gate != NULL) && ew__gate_is_pending(conn->home, ew__conn_who(conn));
+}
+
+/* A request was handled. true: the peer was refused for the last time, the wire closes the connection. */
+static inline bool ew__conn_is_last_refusal(ew__conn *conn) {
+    return ew__conn_is_pending(conn) && ew__gate_is_last_refusal(conn->home, &conn->who);
+}
+
+/* Bytes that one message of the peer may have now. */
+static inline size_t ew__conn_frame_max(ew__conn *conn) {
+    const ew_limits *limits = conn->home->limits;
+    bool small = limits->auth_bytes < limits->frame_bytes && ew__conn_is_pending(conn);
+    return (size_t)(small ? limits->auth_bytes : limits->frame_bytes);
 }
 
 /*
@@ -214,8 +228,8 @@ struct ew__wire {
     size_t call_size;    /* when it calls */
     size_t scratch_size; /* conn->scratch */
     void (*scratch_done)(void *scratch); /* frees what hangs on it, after the last connection; may be NULL */
-    /* Another loop tells (ew__others); scratch is this loop's. May be NULL. */
-    void (*told)(void *scratch, ew__home *home, ew_str text);
+    /* A message of another loop (ew__others); scratch is this loop's. May be NULL. */
+    void (*told)(void *scratch, ew__home *home, const ew__principal *sender, ew_str text);
 
     /* Do these first bytes of a connection begin this wire? 1 yes, 0 not yet clear, -1 no. */
     int (*sniff)(const uint8_t *bytes, size_t n);

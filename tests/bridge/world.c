@@ -285,9 +285,11 @@ static ew_client *client_of(const bridge_wire *wire, int port) {
 /* The far side of the gateway, as far as it can be there before the gateway has started. */
 static void prepare_far(world *w) {
     const char *const command[] = {BRIDGE_CHILD, "--stdio", NULL};
+    const char *const all[] = {"*", NULL}; /* the options of sanitizers among them */
     ew_import_options options = {.refresh_ms = REFRESH_MS};
     if (w->far->child) {
         options.command = command;
+        options.environment = all;
         (void)snprintf(w->far_target, sizeof w->far_target, "%s", w->far->target);
     } else {
         if (w->far->listen) {

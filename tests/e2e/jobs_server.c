@@ -71,7 +71,7 @@ static void where(ew_call *call, void *arg) {
 }
 
 static ew_err be_worker(ew_app *app, char **argv) {
-    const char *const command[] = {argv[0], argv[1], "plain", NULL}, *const vars[] = {"EW_TEST_VAR=set", NULL};
+    const char *const command[] = {argv[0], argv[1], "plain", NULL}, *const vars[] = {"*", "EW_TEST_VAR=set", NULL};
     ew_worker_runner runner = {.name = "self",
                                .target = "rrq://127.0.0.1:0",
                                .command = command,

@@ -238,8 +238,11 @@ class Matrix(unittest.TestCase):
         with self.server.connect() as c, self.server.connect() as rpc:
             ask = request("POST", "/flow/echo", b'{"data":1}', bearer(token), port=self.server.port)
             def works():
-                c.send(ask)
-                return c.response().status == 200
+                try:
+                    c.send(ask)
+                    return c.response().status == 200
+                except (support.Closed, OSError):  # a revoked token loses its connections, too
+                    return False
             support.wait_until(works, 5)
             line = b'{"jsonrpc":"2.0","id":%d,"method":"echo","params":{}}\n'
             rpc.send(b'{"jsonrpc":"2.0","id":0,"method":"everywire.auth","params":{"token":"%s"}}\n' % token.encode())
@@ -250,8 +253,8 @@ class Matrix(unittest.TestCase):
             self.assertEqual(self.folder.revoke("short").code, 0)
             self.server.signal(signal.SIGHUP)
             support.wait_until(lambda: not works(), 5)
-            rpc.send(line % 2)
-            self.assertIn(b"UNAUTHENTICATED", rpc._until(b"\n", time.monotonic() + 5))
+            self.assertTrue(rpc.closed())
+        self.assertEqual(self.server.call("/flow/echo", b"1", bearer(token)).status, 401)
         self.assertEqual(self.folder.revoke("short").code, 1)
 
 
@@ -438,7 +441,7 @@ class Limits(unittest.TestCase):
         folder = Folder()
         token = folder.new("one")
         try:
-            with Server("--tokens", folder.file) as s, s.connect() as c:
+            with Server("--tokens", folder.file, "--limit", "auth_refusals=1000") as s, s.connect() as c:
                 seen = []
                 for i in range(40):
                     c.send(request("POST", "/flow/echo", b'{"data":1}', bearer("ewt_%064x" % i), port=s.port))
@@ -446,8 +449,7 @@ class Limits(unittest.TestCase):
                 self.assertEqual(set(seen[:10]), {401})
                 self.assertIn(429, seen)
                 r = s.call("/flow/echo", b"1", bearer(token))
-                self.assertIn(r.status, (200, 429))
-                support.wait_until(lambda: s.call("/flow/echo", b"1", bearer(token)).status == 200, 5)
+                self.assertEqual(r.status, 200)  # a good one is not held up
         finally:
             folder.remove()
 

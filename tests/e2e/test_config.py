@@ -97,6 +97,11 @@ class Check(Folder):
         self.assertEqual(cli("check", self.path, env={"EW_T_N": "3"}).code, 0)
         self.assertIn(b":1:10: threads wants a number", cli("check", self.path, env={"EW_T_N": "x"}).out)
 
+    def test_options_that_fail(self):
+        self.write("token_file: no-such-file\n")
+        r = cli("check", self.path)
+        self.assertEqual((r.code, r.out.decode()), (1, self.path + ": the file with the token cannot be read\n"))
+
     def test_mode(self):
         self.write("actions: {/tool/a: {exec: [cat]}}\n", mode=0o664)
         r = cli("check", self.path)

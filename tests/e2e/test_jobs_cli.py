@@ -17,15 +17,9 @@ import time
 import unittest
 
 import support
-from support import BINARY, SLOW, Server, cli, read_terminal, wait_until
+from support import BINARY, SLOW, Server, cli, free_ports, read_terminal, wait_until
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def blocks_interrupts(pid):
@@ -47,7 +41,7 @@ class Redis:
 
     def __init__(self):
         self.folder = tempfile.mkdtemp()
-        self.port = free_port()
+        self.port = free_ports()
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", self.folder],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -402,7 +396,7 @@ class OnSqlite(Jobs, unittest.TestCase):
         self.assertEqual(self.status(job), "PENDING")
 
     def test_not_reached(self):
-        self.store = "redis://:secret@127.0.0.1:%d" % free_port()
+        self.store = "redis://:secret@127.0.0.1:%d" % free_ports()
         for words in (("job", "list"), ("health",), ("queue", "list"), ("dlq", "stats")):
             error = self.refused(*words, code=3)
             self.assertEqual(error["status"], "UNAVAILABLE")
@@ -480,8 +474,9 @@ class OnSqlite(Jobs, unittest.TestCase):
 
     def test_runner(self):
         """A program that is started as RRQ starts its runners."""
-        path = self.path("w.yaml", "jobs:\n  store: %s\n  runners: {demo: {port: %d, command: [%s, serve, --demo], max_in_flight: 4}}\n"
-                         "  default_runner: demo\n" % (json.dumps(self.store), free_port(), BINARY))
+        path = self.path("w.yaml", "jobs:\n  store: %s\n  runners:\n"
+                         "    demo: {port: %d, command: [%s, serve, --demo], max_in_flight: 4, env: ['*']}\n"
+                         "  default_runner: demo\n" % (json.dumps(self.store), free_ports(), BINARY))
         job = self.enqueue("greet", '{"name":"Ada"}')
         named = self.enqueue("demo#echo", '{"n":1}')
         with Worker("--config", path, demo=False):
@@ -513,7 +508,7 @@ class OnRedis(Jobs, unittest.TestCase):
         text = ('[rrq]\nredis_dsn = "%s"\ndefault_queue_name = "work"\ndefault_runner_name = "demo"\nworker_shutdown_grace_period_seconds = 1.5\n'
                 'default_max_retries = 2\n'
                 '[rrq.runners.demo]\ntype = "socket"\ncmd = ["%s", "serve", "--demo"]\npool_size = 1\nmax_in_flight = 4\ntcp_port = %d\n'
-                '[rrq.watch]\npath = "."\n' % (more.get("dsn", self.store), BINARY, free_port()))
+                '[rrq.watch]\npath = "."\n' % (more.get("dsn", self.store), BINARY, free_ports()))
         return self.path("rrq.toml", text)
 
     def in_folder(self, *words, env=None, timeout=30):

@@ -4,6 +4,8 @@ SPDX-License-Identifier: Apache-2.0
 """
 import http.server
 import json
+import os
+import shutil
 import signal
 import socket
 import tempfile
@@ -363,6 +365,72 @@ class BlobApi(Case):
             self.hello(s, "http://127.0.0.1:1/blobs")  # nobody listens there
             m, _, _ = run(s.port, execute("/roundtrip", {"data": 1}), Blobs())
             self.assertEqual((m["error"]["code"], m["error"]["data"]["status"]), (-32100, "UNAVAILABLE"), m)
+
+
+class Principals(BlobApi):
+    """Runtimes with tokens of their own: what one of them names or answers does not touch the others' calls."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.mkdtemp(prefix="ew-stepflow-")
+        self.addCleanup(shutil.rmtree, folder)
+        self.tokens = os.path.join(folder, "tokens")
+        self.ada, self.bob, self.low = self.token("ada"), self.token("bob"), self.token("low", "--action", "/*/roundtrip")
+        self.base = "http://127.0.0.1:%d/" % self.api.server_address[1]
+
+    def token(self, name, *args):
+        r = support.cli("token", "new", "--tokens", self.tokens, "--name", name, *args)
+        self.assertEqual(r.code, 0, r)
+        return (ACCEPT, ("Authorization", "Bearer " + r.out.decode().strip()))
+
+    def server(self, *args):
+        return component_server("--threads", "4", "--tokens", self.tokens, *args, listen=("stepflow=127.0.0.1:0",))
+
+    def name_url(self, server, who, url):
+        with Conn(server.port) as c:
+            params = {"runtimeProtocolVersion": 1, "capabilities": {"blobApiUrl": url}}
+            self.result(post(c, message("initialize", params), who, port=server.port))
+
+    def roundtrip(self, server, who):
+        """The error or result, and how many callbacks there were."""
+        m, asked, _ = run(server.port, execute("/roundtrip", {"data": 1}), Blobs(), who)
+        return m.get("error") or m["result"], len(asked)
+
+    def test_by_url(self):
+        good = {"output": {"blob_id": blob_id(1), "same": True}}
+        with self.server() as s:
+            self.name_url(s, self.ada, self.base + "ada")
+            self.name_url(s, self.low, self.base + "low")
+            for _ in range(6):  # on whatever loop
+                self.assertEqual(self.roundtrip(s, self.bob), (good, 2))  # BOB has named none: callbacks
+                self.assertEqual(self.roundtrip(s, self.ada), (good, 0))
+            error, asked = self.roundtrip(s, self.low)
+            self.assertEqual((error["data"]["status"], asked), ("PERMISSION_DENIED", 0), error)
+            self.assertIn("/stepflow/blobs", error["message"])
+        self.assertEqual({path.split("/")[1] for _, path, _ in self.seen}, {"ada"})
+
+    def test_urls_that_are_not_used(self):
+        with self.server("--allow-remote") as s:
+            for host in ("169.254.169.254", "2852039166", "0xa9.0376.43518", "[::ffff:a9fe:a9fe]", "0", "[ff02::1]"):
+                self.name_url(s, self.ada, "http://%s:1/" % host)
+                error, asked = self.roundtrip(s, self.ada)
+                self.assertEqual((error["data"]["status"], asked), ("UNAVAILABLE", 0), error)
+            self.name_url(s, self.ada, self.base)
+            self.assertEqual(self.roundtrip(s, self.ada)[1], 0)
+        self.assertEqual(len(self.seen), 2)
+
+    def test_replies(self):
+        """Replies of another principal are refused on the loop that waits, and dropped if they arrive on another one."""
+        with self.server() as s, Stream(s.port, execute("/roundtrip", {"data": 1}), self.ada) as stream:
+            ask = stream.next()
+            for who in (self.bob, self.low):
+                for _ in range(8):  # on whatever loop
+                    with Conn(s.port) as c:
+                        forged = {"jsonrpc": "2.0", "id": ask["id"], "result": {"blob_id": "forged"}}
+                        self.assertIn(post(c, forged, who, port=s.port).status, (202, 400))
+            with Conn(s.port) as c:
+                self.assertEqual(post(c, Blobs().answer(ask), self.ada, port=s.port).status, 202)
+            self.assertEqual(stream.next()["params"]["blob_id"], blob_id(1))
 
 
 class Life(Case):

@@ -341,7 +341,10 @@ class Faults(unittest.TestCase):
 
     def test_no_names(self):
         pki.issue("nameless", common="localhost", names=None)
-        self.check("nameless", r"(is for no host at all|not for localhost)", *pki.trusts(), host="127.0.0.1")
+        for host in ("localhost", "127.0.0.1"):
+            with self.subTest(host):
+                self.check("nameless", r"is for no host \(it has no subjectAltName\), not for " + host,
+                           *pki.trusts(), host=host)
 
     def test_self_signed(self):
         pki.root("self", "localhost")
@@ -445,6 +448,29 @@ class Clients(unittest.TestCase):
         self.assertIn("alert handshake failure", text)
         text, code = s_client(self.port, "-tls1_2", "-cert", pki.path("alice.pem"), "-key", pki.path("alice.key"))
         self.assertEqual(code, 0, text)
+
+    def test_no_resumption(self):
+        """A resumed session would skip the check of the certificate, so none is offered."""
+        with Server(*pki.serves(), "--threads", "1", listen=("tls=127.0.0.1:0",)) as open_to_all:
+            for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+                with self.subTest(version):
+                    self.assertTrue(self.resumes(open_to_all.port, version))
+                    self.assertFalse(self.resumes(self.port, version))
+
+    def resumes(self, port, version):
+        """Whether a second connection resumes the session of a first one that had an answer."""
+        context = ssl.create_default_context(cafile=pki.path("ca.pem"))
+        context.load_cert_chain(pki.path("alice.pem"), pki.path("alice.key"))
+        context.minimum_version = context.maximum_version = version
+        session = None
+        for _ in range(2):
+            with socket.create_connection(("127.0.0.1", port)) as plain, \
+                    context.wrap_socket(plain, server_hostname="localhost", session=session) as s:
+                s.sendall(request("POST", "/echo", b'{"data":7}', port=port))
+                self.assertIn(b" 200 ", s.recv(65536))  # tickets precede the answer
+                session = s.session
+                reused = s.session_reused
+        return reused
 
 
 class Renewal(unittest.TestCase):

@@ -646,6 +646,16 @@ class Limits(Case):
             c.send_both_ways(request("POST", "/flow/echo", self.envelope(LIMIT + 1), port=server.port))
             self.fault(c.response(), 413)
 
+    def test_other_limits_chunked(self):
+        """The limit is exact whatever it is, also below the step by which a body's memory grows."""
+        for limit in (4096, 5 * 1024 * 1024 // 4):
+            with self.subTest(limit), support.Server("--limit", "frame_bytes=%d" % limit) as s:
+                for n, code in ((limit - 1, 200), (limit, 200), (limit + 1, 413)):
+                    with s.connect() as c:
+                        head = request("POST", "/flow/echo", b"", [("Transfer-Encoding", "chunked")], port=s.port, length=False)
+                        c.send_both_ways(head + chunked(self.envelope(n), 1000))
+                        self.assertEqual(c.response(30).status, code, n)
+
     def test_body_limit_chunked(self):
         for n, code in ((LIMIT, 200), (LIMIT + 1, 413)):
             with self.subTest(n), server.connect() as c:

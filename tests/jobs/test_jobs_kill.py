@@ -21,6 +21,9 @@ import time
 import traceback
 import urllib.request
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
+from ports import free_ports  # noqa: E402
+
 EVERYWIRE = os.environ["EVERYWIRE"]
 RUNNER = os.environ["EW_RUNNER"]
 PRODUCER = os.environ["EW_PRODUCER"]
@@ -36,7 +39,7 @@ jobs:
   store: "%(store)s"
   worker: {lease: 1s, id: %(name)s}
   runners:
-    test: {port: %(port)d, command: ["%(runner)s"], processes: 2, max_in_flight: 8, env: {RRQ_MARKS: "%(marks)s"}}
+    test: {port: %(port)d, command: ["%(runner)s"], processes: 2, max_in_flight: 8, env: ['*', "RRQ_MARKS=%(marks)s"]}
   default_runner: test
   retry: {base: 50ms, max: 300ms}
   poison_after: 1000
@@ -52,23 +55,6 @@ def wait_until(what, condition, timeout=30):
         if time.monotonic() >= end:
             raise AssertionError("not within %d s: %s" % (timeout * SLOW, what))
         time.sleep(0.03)
-
-
-def free_ports(n):
-    first = random.randrange(20000, 28000)
-    for base in range(first, first + 4000, n):
-        sockets = []
-        try:
-            for i in range(n):
-                sockets.append(socket.socket())
-                sockets[-1].bind(("127.0.0.1", base + i))
-            return base
-        except OSError:
-            continue
-        finally:
-            for s in sockets:
-                s.close()
-    raise RuntimeError("no free ports")
 
 
 def children(pid):

@@ -127,6 +127,9 @@ class Dockerfile(unittest.TestCase):
         self.assertEqual(self.all(1, "USER"), ["everywire"])
         self.assertIn("useradd", " ".join(self.all(1, "RUN")))
 
+    def test_the_sandbox_is_on(self):
+        self.assertIn("EVERYWIRE_SANDBOX=auto", " ".join(self.all(1, "ENV")).split())
+
     def test_commands(self):
         """The words of ENTRYPOINT, CMD and HEALTHCHECK are verbs and options that there are."""
         self.assertEqual(json.loads(self.all(1, "ENTRYPOINT")[0]), ["everywire"])

@@ -124,3 +124,15 @@ char *ws_peer_lines(const char *bytes, size_t n, bool masked, size_t *ret_len) {
     *ret_len = len;
     return out;
 }
+
+size_t ws_peer_read(const char *bytes, size_t n, int *ret_first, char **ret) {
+    frame f;
+    size_t size = read_frame((const uint8_t *)bytes, n, &f);
+    if (size == 0)
+        return 0;
+    *ret_first = (uint8_t)bytes[0];
+    *ret = calloc(1, f.len + 1);
+    assert_non_null(*ret);
+    (void)put_payload(*ret, &f, 0);
+    return size;
+}

@@ -34,4 +34,10 @@ size_t ws_peer_close(uint8_t *out, bool mask, unsigned code, const char *reason)
  */
 char *ws_peer_lines(const char *bytes, size_t n, bool masked, size_t *ret_len);
 
+/*
+ * Reads one frame: returns its size and its payload (*ret, NUL-terminated, for free()), or 0 if the
+ * frame is not complete. *ret_first is its first byte.
+ */
+size_t ws_peer_read(const char *bytes, size_t n, int *ret_first, char **ret);
+
 #endif

@@ -38,11 +38,19 @@ static ew_str token_in(const ew__http_shown *shown) {
     return count == 1 ? token : count ? NONE : bearer_protocol(shown->protocols);
 }
 
+/* Each request presents its own token: that of the connection is the last one that was accepted. */
+void ew__http_identify(ew__http_server *server) {
+    const ew__who *who = ew__conn_who(server->peer.conn);
+    server->who = who->kind == EW__WHO_TOKEN ? (ew__who){.client = who->client} : *who;
+}
+
 /* The messages of the gate are constant texts. */
 static bool reject(ew__http_server *server, const ew_fault *fault) {
     const char *fields = fault->status == EW_STATUS_UNAUTHENTICATED ? "WWW-Authenticate: Bearer realm=\"everywire\"\r\n"
                          : fault->status == EW_STATUS_RESOURCE_EXHAUSTED ? "Retry-After: 1\r\n"
                                                                          : NULL;
+    if (ew__conn_is_last_refusal(server->peer.conn))
+        server->keep_alive = false;
     ew__http_reject(server, ew_status_http(fault->status), fault->message.ptr, fields);
     return false;
 }
@@ -53,7 +61,11 @@ bool ew__http_admit(ew__http_server *server, const ew__http_shown *shown) {
     ew_fault fault;
     if (token.len && !ew__gate_show(home, &server->who, token, &fault))
         return reject(server, &fault);
-    return ew__gate_knows(home, &server->who, &fault) || reject(server, &fault);
+    if (!ew__gate_knows(home, &server->who, &fault))
+        return reject(server, &fault);
+    if (server->who.accepted)
+        server->peer.conn->who = server->who;
+    return true;
 }
 
 bool ew__http_lets(ew__http_server *server, const char *wire, ew_str path) {

@@ -32,7 +32,7 @@ static void end_call(ew__http_client *client, const ew__http_said *said) {
         ew_fault fault = said->fault;
         fault.retry_after_ms = client->retry_after_ms;
         fault.retryable = client->retry_after_ms > 0 || fault.status == EW_STATUS_UNAVAILABLE;
-        (void)ew_call_fail_with(call, &fault);
+        ew__call_fault(call, &fault);
     }
     ew_call_unref(call);
 }

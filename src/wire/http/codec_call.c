@@ -214,6 +214,8 @@ void ew__http_read_answer(ew__arena *memory, int status, ew_str body, ew__http_s
     if (status == 204) {
         ret->fault = (ew_fault){.status = EW_STATUS_NOT_FOUND,
                                 .message = EW_STR("the server has no content for this call (204)")};
+    } else if (status < 400) {
+        ret->fault = ew__http_unexpected(memory, status);
     } else if (read_object(body, &doc)) {
         ew_str error = ew__json_find(&doc, EW_STR("error"), NULL);
         if (error.len)

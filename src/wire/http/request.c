@@ -261,55 +261,102 @@ static void on_guest(ew__http_server *server, const ew__http_guest *guest, const
     read_deadline(server, &all->timeout);
 }
 
-static bool is_health(uint8_t page) {
+/* ---- routes ---- */
+
+typedef enum route_kind {
+    ROUTE_UPGRADE, /* becomes a connection of site->upgrade */
+    ROUTE_JOBS,    /* for site->jobs */
+    ROUTE_GUEST,   /* for site->guest */
+    ROUTE_ACTION,  /* a call */
+    ROUTE_PAGE     /* everything else: health, metrics, lists, methods that are not allowed */
+} route_kind;
+
+typedef struct route {
+    route_kind kind;
+    ew__http_page_id page; /* ROUTE_PAGE; else EW__PAGE_NONE */
+} route;
+
+/* An upgrade is never a page, whatever its path: access is decided from the route alone. */
+static route find_route(const ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path) {
+    const ew__site *site = server->peer.conn->site;
+    bool runs_actions = !site->only_upgrade && !site->only_guest;
+    route found = {.kind = ROUTE_PAGE, .page = EW__PAGE_NONE};
+    if (all->websocket && ew__http_can_upgrade(server))
+        found.kind = ROUTE_UPGRADE;
+    else if (site->jobs && site->jobs->takes(site, head->method, path))
+        found.kind = ROUTE_JOBS;
+    else if (site->guest && site->guest->takes(site, head->method, path))
+        found.kind = ROUTE_GUEST;
+    else if (head->method == EW__HTTP_POST && runs_actions)
+        found.kind = ROUTE_ACTION;
+    else
+        found.page = ew__http_page(head->method, path);
+    return found;
+}
+
+static bool is_health(ew__http_page_id page) {
     return page == EW__PAGE_HEALTH || page == EW__PAGE_INSTANCE || page == EW__PAGE_READY;
 }
 
-/* Whether he may ask for that at all; which actions he may run, and see, is decided where they are opened and listed. */
-static bool admit(ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path, ew_str query) {
+/*
+ * The access decision for a request: health pages are open, everything else requires a token. The
+ * permission for a single action is checked where it is opened or listed. false: rejected.
+ */
+static bool authorize(ew__http_server *server, const route *to, const fields *all, ew_str path, ew_str query) {
     const ew__site *site = server->peer.conn->site;
-    if (is_health((uint8_t)ew__http_page(head->method, path)))
+    if (is_health(to->page))
         return true;
     ew__http_shown shown = {.authorization = all->authorization.value,
                             .n_authorization = all->authorization.count,
                             .protocols = all->protocols.value,
                             .query = query,
-                            .websocket = all->websocket && ew__http_can_upgrade(server)};
+                            .websocket = to->kind == ROUTE_UPGRADE};
     if (!ew__http_admit(server, &shown))
         return false;
-    if (shown.websocket)
+    if (to->kind == ROUTE_UPGRADE)
         return ew__http_lets(server, site->upgrade->name, EW_STR("/runtimes"));
-    bool own = (site->jobs && site->jobs->takes(site, head->method, path)) || ew__str_is(path, EW_STR("/metrics"));
-    return !own || ew__http_lets(server, ew__wire_http.name, path);
+    if (to->kind == ROUTE_JOBS || to->page == EW__PAGE_METRICS)
+        return ew__http_lets(server, ew__wire_http.name, path);
+    return true;
 }
 
-static void read_wish(ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path,
-                      ew_str query) {
+/* A request that runs nothing. Dedicated listeners serve fewer pages. */
+static void on_page(ew__http_server *server, ew__http_page_id page, ew_str path) {
     const ew__site *site = server->peer.conn->site;
-    bool only_upgrade = site->only_upgrade;
-    if (EW__UNLIKELY(server->peer.conn->home->gate != NULL) && !admit(server, head, all, path, query))
-        return;
-    if (all->websocket && ew__http_can_upgrade(server)) {
-        ew__http_judge_upgrade(server, head);
-        return;
-    }
-    const ew__http_guest *guest = site->jobs && site->jobs->takes(site, head->method, path) ? site->jobs : site->guest;
-    if (guest && guest->takes(site, head->method, path)) {
-        on_guest(server, guest, head, all, path, query);
-        return;
-    }
-    if (head->method == EW__HTTP_POST && !only_upgrade && !site->only_guest)
-        on_post(server, head, all, path, query);
-    else
-        server->page = (uint8_t)ew__http_page(head->method, path);
-    if (only_upgrade && !is_health(server->page))
+    server->page = (uint8_t)page;
+    if (site->only_upgrade && !is_health(page))
         ew__http_require_upgrade(server);
-    if (!site->only_guest || is_health(server->page) || server->page == EW__PAGE_METRICS)
+    if (!site->only_guest || is_health(page) || page == EW__PAGE_METRICS)
         return;
     if (site->guest && site->guest->takes(site, EW__HTTP_POST, path))
         ew__http_reject(server, 405, "this method runs nothing here: use POST", "Allow: POST\r\n");
     else
         reject(server, 404, "nothing is here");
+}
+
+static void read_request(ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path,
+                         ew_str query) {
+    const ew__site *site = server->peer.conn->site;
+    const route to = find_route(server, head, all, path);
+    if (EW__UNLIKELY(server->peer.conn->home->gate != NULL) && !authorize(server, &to, all, path, query))
+        return;
+    switch (to.kind) {
+    case ROUTE_UPGRADE:
+        ew__http_judge_upgrade(server, head);
+        break;
+    case ROUTE_JOBS:
+        on_guest(server, site->jobs, head, all, path, query);
+        break;
+    case ROUTE_GUEST:
+        on_guest(server, site->guest, head, all, path, query);
+        break;
+    case ROUTE_ACTION:
+        on_post(server, head, all, path, query);
+        break;
+    case ROUTE_PAGE:
+        on_page(server, to.page, path);
+        break;
+    }
 }
 
 void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
@@ -324,7 +371,7 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     server->page = EW__PAGE_NONE;
     server->exchange.guest = NULL;
     if (EW__UNLIKELY(conn->home->gate != NULL))
-        server->who = *ew__conn_who(conn);
+        ew__http_identify(server);
     char stack[1024];
     char *memory = head->target.len <= sizeof stack ? stack : ew__alloc(conn->home->env, head->target.len);
     ew_str path, query;
@@ -337,7 +384,7 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     else if (problem)
         reject(server, memory ? 400 : 503, problem);
     else
-        read_wish(server, head, &all, path, query);
+        read_request(server, head, &all, path, query);
     if (memory != stack)
         ew__free(conn->home->env, memory, head->target.len);
 }

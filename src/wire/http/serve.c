@@ -36,7 +36,7 @@ static void on_timer(ew__timer *timer, uint64_t now) {
     ew__conn *conn = server->peer.conn;
     if (server->phase == EW__HTTP_CLOSED)
         return;
-    if (server->phase == EW__HTTP_RUNNING) {
+    if (server->phase == EW__HTTP_RUNNING || server->phase == EW__HTTP_HELD) {
         set_due(server, home_of(server)->limits->idle_ms);
     } else if (now < server->due) {
         (void)ew__timer_set(&home_of(server)->timers, timer, server->due, on_timer);
@@ -81,6 +81,14 @@ static void close_after_answer(ew__http_server *server) {
     server->peer.conn->ops->finish(server->peer.conn);
 }
 
+/*
+ * Whether the client leaves so much output unread that no further request is taken. At this mark the connection owes
+ * the peer a `drained` event, which resumes reading. The stream's stall timer ends a client that never reads.
+ */
+static bool is_backed_up(const ew__http_server *server) {
+    return server->peer.conn->out.bytes >= home_of(server)->limits->out_high_bytes;
+}
+
 void ew__http_exchange_done(ew__http_server *server) {
     bool was_running = server->phase == EW__HTTP_RUNNING;
     drop_request(server);
@@ -90,8 +98,10 @@ void ew__http_exchange_done(ew__http_server *server) {
         close_after_answer(server);
         return;
     }
-    server->phase = EW__HTTP_READING;
-    if (was_running && !server->in_pump)
+    server->phase = is_backed_up(server) ? EW__HTTP_HELD : EW__HTTP_READING;
+    if (server->phase == EW__HTTP_HELD)
+        server->peer.conn->ops->read(server->peer.conn, false);
+    else if (was_running && !server->in_pump)
         pump(server);
 }
 
@@ -107,10 +117,11 @@ static void refuse_now(ew__http_server *server, int status, const char *text) {
     ew__http_respond_error(server, status, NONE, text);
 }
 
+/* Room for `need` more bytes, and more than that up to the length of the body or, if that is unknown, to the limit. */
 static ew_err grow_body(ew__http_server *server, size_t need) {
     size_t want = server->body.cap * 4 > BODY_STEP ? server->body.cap * 4 : BODY_STEP;
-    uint64_t all = server->body.len + server->body_left;
-    if (server->body_known && want > all)
+    uint64_t all = server->body_known ? server->body.len + server->body_left : home_of(server)->limits->frame_bytes;
+    if (want > all)
         want = (size_t)all;
     want = want > server->body.len + need ? want - server->body.len : need;
     return ew__buf_reserve(&server->body, want);
@@ -177,6 +188,13 @@ uint8_t *ew__http_server_reserve(ew__peer *peer, size_t *ret_size) {
 
 /* ---- events ---- */
 
+/* A body that is not read on: of a refused request, or longer than a client without a token may send. */
+static bool is_unwanted(ew__http_server *server, const ew__http_head *head) {
+    ew__conn *conn = server->peer.conn;
+    bool large = head->chunked || head->length > conn->home->limits->auth_bytes;
+    return head->expect_continue || server->websocket || (large && ew__conn_is_pending(conn));
+}
+
 static void on_head(ew__http_server *server) {
     const ew__http_head *head = ew__http1_head(ew__http_reader(server));
     ew__http_on_head(server, head);
@@ -185,8 +203,7 @@ static void on_head(ew__http_server *server) {
     ew__buf_init(&server->body, home_of(server)->env, (size_t)home_of(server)->limits->frame_bytes);
     server->progress = PROGRESS; /* the head is over: the body has its own time */
     bool body_follows = head->chunked || (head->has_length && head->length > 0);
-    bool unwanted = body_follows && (head->expect_continue || server->websocket);
-    if (server->reject && (server->reject == 413 || unwanted)) {
+    if (server->reject && (server->reject == 413 || (body_follows && is_unwanted(server, head)))) {
         server->keep_alive = false;
         respond_reject(server);
     } else if (body_follows && head->expect_continue && ew__http1_unread(ew__http_reader(server)) == 0) {
@@ -235,7 +252,7 @@ static void on_error(ew__http_server *server) {
     ew__http_respond_error(server, ew__http1_error_status(reader), NONE, ew__http1_error_text(reader));
 }
 
-/* Takes events until the bytes are used up, a call runs, or the connection closes. */
+/* Takes events until the bytes are used up, a call runs, output backs up, or the connection closes. */
 static void take_events(ew__http_server *server) {
     ew__http1 *reader = ew__http_reader(server);
     while (server->phase == EW__HTTP_READING) {
@@ -291,7 +308,7 @@ static void run_input(ew__http_server *server, const uint8_t *bytes, size_t n) {
     server->in_pump = true;
     take_events(server);
     server->in_pump = false;
-    if (server->phase == EW__HTTP_RUNNING || server->upgraded) {
+    if (server->phase == EW__HTTP_RUNNING || server->phase == EW__HTTP_HELD || server->upgraded) {
         size_t unread = ew__http1_unread(reader);
         if (server->upgraded)
             ew__http_hand_over(server, bytes + n - unread, unread);
@@ -334,7 +351,7 @@ ew_err ew__http_server_init(ew__peer *peer) {
 
 void ew__http_server_input(ew__peer *peer, const uint8_t *bytes, size_t n) {
     ew__http_server *server = (ew__http_server *)(void *)peer;
-    if (server->phase == EW__HTTP_RUNNING)
+    if (server->phase == EW__HTTP_RUNNING || server->phase == EW__HTTP_HELD)
         keep_ahead(server, bytes, n);
     else if (server->phase == EW__HTTP_READING)
         run_input(server, bytes, n);
@@ -353,6 +370,9 @@ void ew__http_server_drained(ew__peer *peer) {
     if (server->call && server->waiting) {
         server->waiting = false;
         ew__call_room(server->call);
+    } else if (server->phase == EW__HTTP_HELD) {
+        server->phase = EW__HTTP_READING;
+        pump(server);
     }
 }
 

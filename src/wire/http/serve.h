@@ -14,6 +14,7 @@
 typedef enum ew__http_phase {
     EW__HTTP_READING, /* between requests, or in a head or body */
     EW__HTTP_RUNNING, /* a call runs; what arrives meanwhile waits in `ahead` */
+    EW__HTTP_HELD,    /* too much output is queued: no request is taken until it has drained */
     EW__HTTP_CLOSED   /* nothing more will be read */
 } ew__http_phase;
 
@@ -79,7 +80,9 @@ void ew__http_ask_guest(ew__http_server *server, ew_str body);
 /* The exchange is over. */
 void ew__http_leave_guest(ew__http_server *server);
 
-/* admit.c: who asks, by what the head shows; false: he may not, and the request was rejected. */
+/* admit.c: the identity of a request before its token was read: that of the connection without one. */
+void ew__http_identify(ew__http_server *server);
+/* Reads the token that the head presents; false: the request was rejected. */
 typedef struct ew__http_shown {
     ew_str authorization; /* of the first field */
     uint32_t n_authorization;

@@ -33,6 +33,7 @@ static void send_answers(ew__jr_peer *peer, const ew__jr_batch *batch) {
 void ew__jr_batch_unref(ew__jr_peer *peer, ew__jr_batch *batch) {
     if (--batch->refs > 0)
         return;
+    peer->batch_bytes -= batch->answers.len;
     if (!peer->reader.closed)
         send_answers(peer, batch);
     const ew_env *env = batch->env;
@@ -40,24 +41,35 @@ void ew__jr_batch_unref(ew__jr_peer *peer, ew__jr_batch *batch) {
     ew__free(env, batch, sizeof *batch);
 }
 
-static void add_pieces(ew__buf *buf, const ew__rpc_out *message) {
+static void add_pieces(ew__jr_peer *peer, ew__buf *buf, const ew__rpc_out *message) {
+    size_t before = buf->len;
     if (buf->len)
         (void)ew__buf_char(buf, ',');
     for (unsigned i = 0; i < message->n; i++)
         (void)ew__buf_str(buf, message->piece[i]);
+    peer->batch_bytes += buf->len - before;
+}
+
+/*
+ * Whether an answer may join its batch. The answers of all incomplete batches count as queued output: a peer that
+ * keeps many batches open with one slow call each must not make us hold more than out_max_bytes.
+ */
+static bool has_place(const ew__jr_peer *peer, const ew__jr_batch *batch, size_t len) {
+    return ew__rpc_fits(&peer->calls, batch->answers.len + len + 3) &&
+           peer->batch_bytes + peer->peer.conn->out.bytes + len <= ew__jr_limits(peer)->out_max_bytes;
 }
 
 /* An answer for which there is no room left becomes an error: each request of a batch gets one. */
 void ew__jr_batch_add(ew__jr_peer *peer, ew__jr_batch *batch, const ew__rpc_out *message) {
     ew__rpc_out shorter;
-    if (ew__rpc_fits(&peer->calls, batch->answers.len + message->len + 3)) {
-        add_pieces(&batch->answers, message);
+    if (has_place(peer, batch, message->len)) {
+        add_pieces(peer, &batch->answers, message);
         return;
     }
     ew__rpc_put_error(&shorter, message->piece[1],
                       EW_STR("{\"code\":-32000,\"message\":\"the answers of the batch are too large\","
                              "\"data\":{\"status\":\"RESOURCE_EXHAUSTED\"}}"));
-    add_pieces(&batch->answers, &shorter);
+    add_pieces(peer, &batch->answers, &shorter);
 }
 
 static bool too_many(const ew__jr_peer *peer, ew_str array) {

@@ -68,7 +68,7 @@ static void fail_with(ew__jr_call *entry, ew_str error) {
         fault.status = EW_STATUS_UNIMPLEMENTED;
         fault.message = EW_STR("the peer cannot list its actions: it does not know rpc.discover");
     }
-    (void)ew_call_fail_with(call, &fault);
+    ew__call_fault(call, &fault);
     ew_call_unref(call);
     ew__rpc_reader_call_ended(&peer->reader);
 }

@@ -78,6 +78,7 @@ struct ew__jr_peer {
     ew__rpc_ids ids;
     ew__timer answer;               /* rpc.discover is not answered */
     struct ew__jr_strays *strays;   /* frames of no call; made when the first comes */
+    size_t batch_bytes;             /* answers of batches that are not complete yet */
     char asked_id[EW__RPC_ID_ROOM]; /* of rpc.discover */
     uint8_t asked_id_len;
     uint8_t kind;    /* EW__JR_UNKNOWN ... */

@@ -22,7 +22,8 @@ static ew_str error_text(ew__jr_peer *peer, ew__buf *buf, int64_t code, const ew
     ew__buf line;
     ew__buf_init(buf, peer->peer.conn->home->env, SIZE_MAX / 2);
     ew_err err = ew__jr_write_fault(buf, code, fault);
-    if (err == EW_OK && !ew__rpc_fits(&peer->calls, buf->len + 4096)) {
+    bool fits = ew__rpc_fits(&peer->calls, buf->len + 4096);
+    if (err == EW_OK && !(fits && ew__rpc_fault_has_place(&peer->calls, buf->len))) {
         ew__buf_clear(buf);
         err = ew__jr_write_fault(buf, code, &plain); /* the status is what matters */
     }
@@ -318,6 +319,7 @@ static void show_token(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *
                        ? ew__rpc_text(ew_json_member(message->params, EW_STR("token")), buf, sizeof buf)
                        : ew__str(NULL, 0);
     bool good = ew__gate_show(conn->home, ew__conn_who(conn), token, &fault);
+    ew__rpc_reader_authenticated(&peer->reader);
     if (message->id.len && good) {
         ew__rpc_put_result(&out, message->id, 0, EW_STR("null"));
         respond(peer, batch, &out, NULL);

@@ -141,7 +141,7 @@ static void on_fail(ew__mem_call *entry, const ew__mem_frame *frame) {
                       .retryable = (frame->flags & EW__MEM_RETRYABLE) != 0,
                       .retry_after_ms = frame->number};
     ew_call *call = detach(entry);
-    (void)ew_call_fail_with(call, &fault);
+    ew__call_fault(call, &fault);
     ew_call_unref(call);
 }
 

@@ -83,7 +83,7 @@ static void fail_with(ew__rf_call *entry, ew_str error) {
     ew_str trace;
     ew__rf_read_fault(error, text ? text : buf, text && is_long ? error.len : sizeof buf, &fault, &trace);
     note_trace(peer, call, trace);
-    (void)ew_call_fail_with(call, &fault);
+    ew__call_fault(call, &fault);
     ew_call_unref(call);
     tell_ready(peer);
 }

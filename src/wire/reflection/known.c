@@ -131,9 +131,9 @@ static bool take_payloads(ew_str text, const char *at, const char *end, ew__rf_r
 
 bool ew__rf_is_run(ew_str text, ew_str *ret_id, ew_str *ret_params, ew__rf_run *ret) {
     const ew_str head = RUN_HEAD, before_id = RUN_ID;
-    const char *key = text.ptr + head.len, *end = text.ptr + text.len;
     if (text.len < head.len + before_id.len + 4 || text.len > RUN_MAX || !stands(text.ptr, head))
         return false;
+    const char *key = text.ptr + head.len, *end = text.ptr + text.len;
     const char *at = memchr(key, '"', text.len - head.len);
     ret->key = ew__str(key, at ? (size_t)(at - key) : 0);
     if (ret->key.len == 0 || !pass_between(&at, end, ret) || !pass(&at, end, RUN_INPUT) ||

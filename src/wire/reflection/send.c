@@ -126,7 +126,8 @@ void ew__rf_send_error(ew__rf_peer *peer, ew_str id, int64_t code, const ew_faul
     ew__buf buf;
     ew__buf_init(&buf, ew__rf_home(peer)->env, SIZE_MAX / 2);
     ew_err err = ew__rf_write_fault(&buf, code, fault, trace_id);
-    if (err == EW_OK && !ew__rpc_fits(&peer->calls, buf.len + id.len + 64)) {
+    size_t len = buf.len + id.len + 64;
+    if (err == EW_OK && !(ew__rpc_fits(&peer->calls, len) && ew__rpc_fault_has_place(&peer->calls, len))) {
         ew__buf_clear(&buf);
         err = ew__rf_write_fault(&buf, code, &plain, trace_id);
     }

@@ -348,7 +348,7 @@ static void end_call(ew__rrq_call *entry, const ew__rrq_outcome *outcome) {
         if (call->kind == EW__CALL_LIST && outcome->no_handler)
             fault = (ew_fault){.status = EW_STATUS_UNIMPLEMENTED,
                                .message = EW_STR("the runner cannot list its actions: RRQ has no message for it")};
-        (void)ew_call_fail_with(call, &fault);
+        ew__call_fault(call, &fault);
     }
     ew_call_unref(call);
     check_stuck(peer);

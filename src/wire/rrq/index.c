@@ -118,16 +118,34 @@ static ew_err move_to_maps(ew__rrq_scratch *scratch, ew__rrq_call *entry) {
     return err;
 }
 
-/* Without memory for the maps: those that are left in the row, one by one. */
-static ew__rrq_call *find_in_row(const ew__rrq_scratch *scratch, bool by_request, ew_str key) {
+/* Whether this principal (NULL: any) opened the request. */
+static bool is_owned(const ew__rrq_call *entry, const ew__principal *owner) {
+    if (!owner)
+        return true;
+    ew__conn *conn = ew__rrq_peer_of(entry)->peer.conn;
+    ew__principal principal = ew__principal_of(conn->home, ew__conn_who(conn));
+    return ew__principal_equal(&principal, owner);
+}
+
+/* Without memory for the maps: searches the requests that are left in the row. */
+static ew__rrq_call *find_in_row(const ew__rrq_scratch *scratch, bool by_request, ew_str key,
+                                 const ew__principal *owner) {
     char buf[EW__RRQ_ID_MAX];
     ew__rrq_call *entry = scratch->row;
-    while (entry && !ew__str_is(ew__rpc_key(by_request ? entry->ids.request : entry->ids.job, buf, sizeof buf), key))
-        entry = entry->row_next;
+    for (; entry; entry = entry->row_next) {
+        ew_str id = by_request ? entry->ids.request : entry->ids.job;
+        if (ew__str_is(ew__rpc_key(id, buf, sizeof buf), key) && is_owned(entry, owner))
+            break;
+    }
     return entry;
 }
 
-ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *ids) {
+static ew__rrq_call *call_at(ew__rrq_place *place, bool by_request) {
+    return by_request ? ew__container_of(place, ew__rrq_call, by_request)
+                      : ew__container_of(place, ew__rrq_call, by_job);
+}
+
+ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *ids, const ew__principal *owner) {
     char buf[EW__RRQ_ID_MAX];
     bool by_request = ids->request.len > 0;
     ew_str key = ew__rpc_key(by_request ? ids->request : ids->job, buf, sizeof buf);
@@ -136,8 +154,7 @@ ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *id
     ew__rrq_place *place = NULL;
     if (scratch->made)
         place = ew__map_get(by_request ? &scratch->by_request : &scratch->by_job, key);
-    if (!place)
-        return find_in_row(scratch, by_request, key);
-    return by_request ? ew__container_of(place, ew__rrq_call, by_request)
-                      : ew__container_of(place, ew__rrq_call, by_job);
+    while (place && !is_owned(call_at(place, by_request), owner))
+        place = place->next;
+    return place ? call_at(place, by_request) : find_in_row(scratch, by_request, key, owner);
 }

@@ -9,6 +9,7 @@
 #define EW_WIRE_RRQ_RRQ_H
 
 #include "frame/lenpfx.h"
+#include "wire/progress.h"
 #include "wire/rpc_calls.h"
 #include "wire/rrq/codec.h"
 
@@ -39,8 +40,8 @@ void ew__rrq_scratch_done(void *scratch);
 uint64_t ew__rrq_wall_ms(ew__rrq_scratch *scratch, const ew__home *home); /* not looked at for each request */
 void ew__rrq_index_add(ew__rrq_call *entry);
 void ew__rrq_index_remove(ew__rrq_call *entry); /* in it or not */
-/* The first request that is meant; NULL: none. */
-ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *ids);
+/* The first request with these ids that this principal opened (NULL: any principal did); NULL: none. */
+ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *ids, const ew__principal *owner);
 
 /* ---- calls ---- */
 
@@ -74,11 +75,12 @@ struct ew__rrq_peer {
     ew__peer peer;
     ew__buf in;  /* bytes that are no whole frame yet, or wait because reading is paused */
     size_t need; /* of the frame that `in` begins with; 0: not known */
+    size_t max;  /* bytes of a frame that comes */
     bool whole;  /* `in` is one frame, and it is being taken */
     ew__rpc_calls calls;
     ew__timer patience; /* for the rest of a frame */
     ew__timer resume;   /* reading goes on in the next turn */
-    uint64_t progress_at;
+    ew__progress progress;
     ew__rrq_own_id request, job; /* calling: the last ones */
     uint32_t n_stuck;
     uint32_t n_frames; /* that were taken; it wraps */
@@ -119,7 +121,7 @@ bool ew__rrq_give_frame(ew__rrq_peer *peer, ew_call *call);
 
 void ew__rrq_serve(ew__rrq_peer *peer, ew_str text); /* one frame */
 void ew__rrq_let_go_all(ew__rrq_peer *peer);         /* the orchestrator has gone */
-void ew__rrq_told(void *scratch, ew__home *home, ew_str text);
+void ew__rrq_told(void *scratch, ew__home *home, const ew__principal *sender, ew_str text);
 const ew__rrq_call *ew__rrq_served(const ew_call *call); /* it came by this wire; NULL: it did not */
 
 /* ---- call.c ---- */

@@ -21,7 +21,8 @@ static ew_str fault_text(ew__rrq_peer *peer, ew__buf *buf, const char *type, con
     ew_fault plain = {.status = fault->status, .retryable = fault->retryable, .retry_after_ms = fault->retry_after_ms};
     ew__buf_init(buf, peer->peer.conn->home->env, SIZE_MAX / 2);
     ew_err err = ew__rrq_write_fault(buf, type, fault);
-    if (err == EW_OK && !ew__rpc_fits(&peer->calls, buf->len + around)) {
+    size_t len = buf->len + around;
+    if (err == EW_OK && !(ew__rpc_fits(&peer->calls, len) && ew__rpc_fault_has_place(&peer->calls, len))) {
         ew__buf_clear(buf);
         err = ew__rrq_write_fault(buf, type, &plain); /* the status is what matters */
     }
@@ -141,33 +142,21 @@ static void cancel_call(ew__rrq_call *entry) {
     ew_call_unref(call);
 }
 
-/* Whoever could not start a run cannot stop it. */
-static void cancel_all(ew__rrq_scratch *scratch, ew__home *home, const ew__who *who, const ew__rrq_ids *ids) {
+/* Cancels the requests with these ids that this principal opened. */
+static void cancel_all(ew__rrq_scratch *scratch, const ew__principal *owner, const ew__rrq_ids *ids) {
     ew__rrq_call *entry;
-    ew_fault fault;
-    while ((entry = ew__rrq_index_find(scratch, ids)) != NULL &&
-           ew__gate_lets(home, who, ew__wire_rrq.name, entry->base.call->key, &fault))
+    while ((entry = ew__rrq_index_find(scratch, ids, owner)) != NULL)
         cancel_call(entry);
 }
 
-/* Who asks (the digest of a token; null: one of us), and the ids, one behind the other; the other loops read them again. */
-static void tell_others(ew__rrq_peer *peer, const ew__rrq_ids *ids) {
+/* Sends the ids to the other loops, as an array. */
+static void tell_others(ew__rrq_peer *peer, const ew__principal *owner, const ew__rrq_ids *ids) {
     struct ew__others *others = peer->peer.conn->site->others;
-    const ew__who *who = ew__conn_who(peer->peer.conn);
-    char text[TOLD_MAX + 2 * EW__SHA256_SIZE + 16];
+    char text[TOLD_MAX + 16];
     size_t n = 0;
     if (!others)
         return;
-    if (who->kind == EW__WHO_TOKEN) {
-        memcpy(text, "[\"", 2);
-        ew__hex(who->digest, sizeof who->digest, text + 2);
-        n = 2 + 2 * sizeof who->digest;
-        text[n++] = '"';
-    } else {
-        memcpy(text, "[null", 5);
-        n = 5;
-    }
-    text[n++] = ',';
+    text[n++] = '[';
     memcpy(text + n, ids->job.ptr, ids->job.len);
     n += ids->job.len;
     if (ids->request.len) {
@@ -176,25 +165,25 @@ static void tell_others(ew__rrq_peer *peer, const ew__rrq_ids *ids) {
         n += ids->request.len;
     }
     text[n++] = ']';
-    (void)others->tell(others, peer->peer.conn->home, &ew__wire_rrq, EW__ALL_OTHERS, ew__str(text, n));
+    (void)others->tell(others, peer->peer.conn->home, &ew__wire_rrq, EW__ALL_OTHERS, owner, ew__str(text, n));
 }
 
-void ew__rrq_told(void *scratch, ew__home *home, ew_str text) {
+void ew__rrq_told(void *scratch, ew__home *home, const ew__principal *sender, ew_str text) {
     ew_json_iter it = {.offset_ = 0};
     ew__rrq_ids ids = {.job = {NULL, 0}};
-    ew__who who = ew__who_owner;
-    if (ew_json_next(text, &it) && it.value.len == 2 * EW__SHA256_SIZE + 2 &&
-        ew__unhex(ew__str(it.value.ptr + 1, it.value.len - 2), who.digest, sizeof who.digest))
-        who.kind = EW__WHO_TOKEN;
+    (void)home;
     if (ew_json_next(text, &it))
         ids.job = it.value;
     if (ids.job.len && ew_json_next(text, &it))
         ids.request = it.value;
     if (ids.job.len)
-        cancel_all(scratch, home, &who, &ids);
+        cancel_all(scratch, sender, &ids);
 }
 
-/* The job's id is not compared when the request's is given: an orchestrator that knows it means it. */
+/*
+ * A cancel may arrive on any connection. It applies only to requests of the principal that sends it. The job's id is not
+ * compared when the request's is given.
+ */
 static const char *serve_cancel(ew__rrq_peer *peer, const ew__rrq_message *message) {
     ew__rrq_cancel cancel;
     const char *problem = ew__rrq_read_cancel(message, &cancel);
@@ -203,13 +192,14 @@ static const char *serve_cancel(ew__rrq_peer *peer, const ew__rrq_message *messa
     ew__conn *conn = peer->peer.conn;
     ew_fault fault;
     if (!ew__gate_knows(conn->home, ew__conn_who(conn), &fault)) {
-        ew__rpc_late(&peer->calls); /* a cancel has no answer that could say so */
+        ew__rpc_late(&peer->calls); /* a cancel has no answer that could carry the fault */
         return NULL;
     }
-    bool here = cancel.ids.request.len && ew__rrq_index_find(scratch_of(peer), &cancel.ids);
+    ew__principal owner = ew__principal_of(conn->home, ew__conn_who(conn));
+    bool here = cancel.ids.request.len && ew__rrq_index_find(scratch_of(peer), &cancel.ids, &owner);
     if (!here)
-        tell_others(peer, &cancel.ids); /* before: the text of the frame may go with a call that ends */
-    cancel_all(scratch_of(peer), conn->home, ew__conn_who(conn), &cancel.ids);
+        tell_others(peer, &owner, &cancel.ids); /* first: a call that ends may free the text of the frame */
+    cancel_all(scratch_of(peer), &owner, &cancel.ids);
     return NULL;
 }
 
@@ -338,7 +328,9 @@ static void show_token(ew__rrq_peer *peer, const ew__rrq_request *request) {
     ew_str token = ew_json_typeof(request->params) == EW_JSON_OBJECT
                        ? ew__rpc_text(ew_json_member(request->params, EW_STR("token")), buf, sizeof buf)
                        : ew__str(NULL, 0);
-    if (ew__gate_show(conn->home, ew__conn_who(conn), token, &fault)) {
+    bool good = ew__gate_show(conn->home, ew__conn_who(conn), token, &fault);
+    peer->max = ew__conn_frame_max(conn);
+    if (good) {
         ew__rrq_put_success(&message, &request->ids, EW_STR("null"));
         ew__rrq_send(peer, &message, NULL);
     } else {
@@ -421,7 +413,7 @@ static void refuse_unknown(ew__rrq_peer *peer, const ew__rrq_message *message, c
     ew__rrq_ids ids = {.job = {NULL, 0}};
     if (message->payload.len)
         ew__rrq_read_ids(message, &ids);
-    bool runs = ids.request.len && ew__rrq_index_find(scratch_of(peer), &ids);
+    bool runs = ids.request.len && ew__rrq_index_find(scratch_of(peer), &ids, NULL);
     refuse_message(peer, runs ? NULL : &ids, problem);
 }
 

@@ -91,6 +91,8 @@ static void take_frame(ew__rrq_peer *peer, ew_str body) {
         ew__rrq_serve(peer, body);
     else
         ew__rrq_answer(peer, body);
+    if (ew__conn_is_last_refusal(peer->peer.conn))
+        peer->broken = true;
 }
 
 /* Takes whole frames off the front; returns how many bytes are done with. */
@@ -100,7 +102,7 @@ static size_t take_frames(ew__rrq_peer *peer, ew_str bytes) {
     peer->need = 0;
     while (!peer->closed && !peer->broken && !(peer->paused = ew__rpc_must_pause(&peer->calls))) {
         ew_str body, rest = ew__str(bytes.ptr + done, bytes.len - done);
-        ew__lenpfx_event event = ew__lenpfx_read(rest, ew__rrq_limits(peer)->frame_bytes, &body, &size);
+        ew__lenpfx_event event = ew__lenpfx_read(rest, peer->max, &body, &size);
         if (event == EW__LENPFX_MORE) {
             peer->need = rest.len ? size : 0;
             break;
@@ -113,6 +115,7 @@ static size_t take_frames(ew__rrq_peer *peer, ew_str bytes) {
         take_frame(peer, body);
     }
     peer->reading = false;
+    peer->progress.reset = peer->progress.reset || done > 0;
     return done;
 }
 
@@ -121,7 +124,7 @@ static size_t take_frames(ew__rrq_peer *peer, ew_str bytes) {
 /* Half a frame is all that a peer may not be slow with: an idle connection is normal, for ever. */
 static void on_patience(ew__timer *timer, uint64_t now) {
     ew__rrq_peer *peer = ew__container_of(timer, ew__rrq_peer, patience);
-    uint64_t at = peer->progress_at + EW__MS(ew__rrq_limits(peer)->body_stall_ms);
+    uint64_t at = peer->progress.at + EW__MS(ew__rrq_limits(peer)->body_stall_ms);
     if (peer->closed || peer->paused || peer->in.len == 0)
         return;
     if (now >= at || ew__timer_set(timers_of(peer), timer, at, on_patience) != EW_OK)
@@ -130,11 +133,11 @@ static void on_patience(ew__timer *timer, uint64_t now) {
 
 static void watch_patience(ew__rrq_peer *peer) {
     ew__home *home = peer->peer.conn->home;
-    peer->progress_at = home->now;
+    ew__progress_note(&peer->progress, peer->in.len, home->now);
     if (peer->in.len == 0 || peer->paused || ew__timer_active(&peer->patience))
         return; /* it looks for itself when it fires */
-    if (ew__timer_set(&home->timers, &peer->patience, home->now + EW__MS(ew__rrq_limits(peer)->body_stall_ms),
-                      on_patience) != EW_OK)
+    uint64_t at = peer->progress.at + EW__MS(ew__rrq_limits(peer)->body_stall_ms);
+    if (ew__timer_set(&home->timers, &peer->patience, at, on_patience) != EW_OK)
         ew__rrq_abort(peer);
 }
 
@@ -247,6 +250,7 @@ static void on_resume(ew__timer *timer, uint64_t now) {
     if (peer->closed || ew__rpc_must_pause(&peer->calls))
         return;
     peer->paused = false;
+    peer->progress.reset = true; /* the peer could not get on */
     if (peer->in.len)
         take_buffered(peer);
     after_frames(peer, false);
@@ -323,6 +327,7 @@ static ew_err show_token(ew__rrq_peer *peer) {
 static ew_err init(ew__peer *base) {
     ew__rrq_peer *peer = rrq_of(base);
     ew__buf_init(&peer->in, base->conn->home->env, SIZE_MAX / 2); /* a frame's length is checked by its head */
+    peer->max = ew__conn_frame_max(base->conn);
     ew__rpc_calls_init(&peer->calls, base->conn, &calls_ops);
     if (base->role == EW__CALL)
         ew__rrq_ids_init(peer);

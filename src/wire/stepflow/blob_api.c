@@ -89,12 +89,14 @@ static void fail_by(ew_call *call, int status, ew_str body) {
     char buf[512];
     ew__json_doc doc;
     ew_fault fault = {.status = ew_status_from_http(status), .message = ew_str_from(ew__http_reason(status))};
-    if (ew__json_parse(&doc, body) == EW_OK) {
+    if (status < 400) {
+        fault = ew__http_unexpected(&call->arena, status);
+    } else if (ew__json_parse(&doc, body) == EW_OK) {
         ew_str message = string_member(doc.root, "message", buf, sizeof buf);
         fault.message = message.len ? message : fault.message;
     }
     fault.retryable = fault.status == EW_STATUS_UNAVAILABLE;
-    (void)ew_call_fail_with(call, &fault);
+    ew__call_fault(call, &fault);
 }
 
 /* The answer in the words of the methods; false: it is none. */

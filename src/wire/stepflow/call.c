@@ -30,7 +30,7 @@ static void fail(ew_call *call, ew_str error) {
     ew__sf_read_fault(error, text, sizeof text, &fault);
     if (call->kind == EW__CALL_LIST && fault.status == EW_STATUS_NOT_FOUND)
         fault.status = EW_STATUS_UNIMPLEMENTED;
-    (void)ew_call_fail_with(call, &fault);
+    ew__call_fault(call, &fault);
 }
 
 static void end_listing(ew_call *call, ew_str result) {

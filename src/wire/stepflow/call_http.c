@@ -261,7 +261,7 @@ static void on_refusal(sf_client *client, const ew__json_doc *doc) {
     read_refusal(client, doc, text, sizeof text, &fault);
     client->phase = IDLE;
     ew_call *call = ew__http_ask_detach(&client->ask);
-    (void)ew_call_fail_with(call, &fault);
+    ew__call_fault(call, &fault);
     ew_call_unref(call);
 }
 
@@ -412,12 +412,6 @@ static void take_events(sf_client *client) {
 
 static void on_head(ew__http_ask *ask, const ew__http_head *head) {
     sf_client *client = client_of(ask);
-    if (client->phase == WAITS) { /* some servers say so before they close a connection that nobody uses */
-        ew__http_ask_break_off(ask, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
-                               "the server closed the connection before it was asked");
-        leave(client);
-        return;
-    }
     ew_str type = ew__http_head_field(head, EW_STR("content-type"), NULL);
     client->streaming = client->phase == ASKED && head->status == 200 &&
                         ew__str_is_nocase(ew__http_media_type(type), EW_STR("text/event-stream"));

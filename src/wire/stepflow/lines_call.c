@@ -305,18 +305,16 @@ static void send_back(ew__sl_call *entry, const ew_call *origin) {
 }
 
 ew_err ew__sl_open_back(ew__sl_peer *peer, const ew_call *origin, ew_call *outgoing) {
-    const ew__conn *conn = peer->peer.conn;
+    ew__conn *conn = peer->peer.conn;
     const char *why = ew__sf_refuses_back(outgoing);
     ew__sl_call *entry = NULL;
     if (why) {
         refuse(outgoing, outgoing->notify ? EW_STATUS_UNIMPLEMENTED : EW_STATUS_INVALID_ARGUMENT, why);
         return EW_OK;
     }
-    ew_err err = ew__sf_back_by_url(conn->site, conn->home, outgoing);
-    if (err == EW_EINVAL)
-        refuse(outgoing, EW_STATUS_FAILED_PRECONDITION, "the runtime's blobs are at a URL that is not used here");
+    ew_err err = ew__sf_back_by_url(conn->site, conn->home, ew__conn_who(conn), outgoing);
     if (err != EW_ENOTFOUND)
-        return err == EW_EINVAL ? EW_OK : err;
+        return err;
     if (peer->reader.closed || peer->reader.eof || ew__rpc_capacity(&peer->calls) == 0)
         return EW_EBUSY;
     outgoing->wire = EW__STEPFLOW_NAME;

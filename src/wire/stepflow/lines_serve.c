@@ -11,9 +11,15 @@
 
 static void send_fault(ew__sl_call *entry, const ew_fault *fault) {
     ew__sl_peer *peer = ew__sl_peer_of(entry);
+    const ew__home *home = entry->base.call->home;
+    const ew_fault plain = {.status = fault->status};
     ew__rpc_out message;
     ew__buf buf;
-    ew__rpc_put_error(&message, entry->base.id, ew__sf_fault(entry->base.call->home, &buf, 0, fault));
+    ew__rpc_put_error(&message, entry->base.id, ew__sf_fault(home, &buf, 0, fault));
+    if (!ew__rpc_fault_has_place(&peer->calls, message.len)) {
+        ew__buf_done(&buf);
+        ew__rpc_put_error(&message, entry->base.id, ew__sf_fault(home, &buf, 0, &plain));
+    }
     ew__sl_send(peer, &message, NULL);
     ew__buf_done(&buf);
 }

@@ -96,10 +96,11 @@ static ew_err write_info(ew__conn *conn, const ew__who *who, ew_str params, ew__
     return ew__sf_write_fault(out, EW__RPC_INVALID_PARAMS, &bad, NONE);
 }
 
-static void note_hello(const ew__site *site, ew_str params) {
+static void keep_blob_url(const ew__conn *conn, const ew__who *who, ew_str params) {
     char buf[EW__INSTANCE_URL_MAX];
-    if (site->instance)
-        ew__instance_told(site->instance, ew__sf_read_blob_url(params, buf, sizeof buf));
+    ew__principal owner = ew__principal_of(conn->home, who);
+    if (conn->site->instance)
+        ew__instance_set_blob_url(conn->site->instance, &owner, ew__sf_read_blob_url(params, buf, sizeof buf));
 }
 
 static ew_err write_unknown(ew__buf *out, ew_str method, bool *ret_error) {
@@ -135,7 +136,7 @@ static ew_err answer(ew__conn *conn, const ew__who *who, const ew__rpc *message,
         return write_refusal(out, &refusal, ret_error);
     switch (method) {
     case EW__SF_INITIALIZE:
-        note_hello(conn->site, message->params);
+        keep_blob_url(conn, who, message->params);
         return write_hello(out);
     case EW__SF_INITIALIZED: /* with an id: somebody wants to be told */
         return ew__buf_cstr(out, "{}");
@@ -235,11 +236,28 @@ ew_err ew__sf_write_back(ew__buf *out, const ew_call *origin, const ew_call *out
     return err;
 }
 
-ew_err ew__sf_back_by_url(const ew__site *site, ew__home *home, ew_call *outgoing) {
+static void refuse_back(ew_call *outgoing, ew_status status, ew_str why) {
+    ew__call_fail_as(outgoing, EW_ORIGIN_LOCAL, status, why);
+}
+
+ew_err ew__sf_back_by_url(const ew__site *site, ew__home *home, const ew__who *who, ew_call *outgoing) {
     char text[EW__INSTANCE_URL_MAX];
+    ew_fault fault;
     bool blob = ew__str_is(outgoing->key, EW_STR("blobs/put")) || ew__str_is(outgoing->key, EW_STR("blobs/get"));
     if (!blob || !site->instance || !site->ways)
         return EW_ENOTFOUND;
-    ew_str url = ew__instance_blob_url(site->instance, text);
-    return url.len ? site->ways->open(site->ways, home, &ew__wire_blobs, url, outgoing) : EW_ENOTFOUND;
+    ew__principal owner = ew__principal_of(home, who);
+    ew_str url = ew__instance_blob_url(site->instance, &owner, text);
+    if (!url.len)
+        return EW_ENOTFOUND;
+    if (!ew__gate_lets(home, who, EW__STEPFLOW_NAME, EW_STR(EW__SF_BLOBS_KEY), &fault)) {
+        refuse_back(outgoing, fault.status,
+                    EW_STR("the runtime's token may not use a blob URL: it needs the action " EW__SF_BLOBS_KEY));
+        return EW_OK;
+    }
+    ew_err err = site->ways->open(site->ways, home, &ew__wire_blobs, url, outgoing);
+    if (err == EW_EINVAL)
+        refuse_back(outgoing, EW_STATUS_FAILED_PRECONDITION,
+                    EW_STR("the runtime's blobs are at a URL that is not used here"));
+    return err == EW_EINVAL ? EW_OK : err;
 }

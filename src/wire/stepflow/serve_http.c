@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define NONE ((ew_str){NULL, 0})
+#define ID_ROOM 64
 #define ALIVE_MS 15000 /* between two signs of life in a stream: proxies give up silent ones */
 
 struct posted;
@@ -86,12 +87,19 @@ static void on_back_cancel(ew_call *call, ew__cancel_why why) {
 
 static const ew__callee_ops back = {.open = on_back_open, .cancel = on_back_cancel};
 
-/* Gives the reply to who waits for it. false: nobody here. */
-static bool deliver(ew__sf_scratch *scratch, const ew__rpc *message) {
+/* The principal that runs the call which has called back: only its replies count. */
+static bool may_answer(const asked *entry, const ew__principal *sender) {
+    const ew__exchange *exchange = entry->posted->exchange;
+    ew__principal owner = ew__principal_of(exchange->conn->home, exchange->call->who);
+    return ew__principal_equal(&owner, sender);
+}
+
+/* Ends the call back that a reply answers. false: no call back of this sender waits here under its id. */
+static bool deliver(ew__sf_scratch *scratch, const ew__principal *sender, const ew__rpc *message) {
     char buf[128];
     ew_str key = ew_json_typeof(message->id) == EW_JSON_STRING ? ew__rpc_text(message->id, buf, sizeof buf) : NONE;
     asked *entry = key.len && scratch->has_asked ? ew__map_get(&scratch->asked, key) : NULL;
-    if (!entry)
+    if (!entry || !may_answer(entry, sender))
         return false;
     ew_call *call = detach(entry);
     ew__sf_end_back(call, message);
@@ -100,14 +108,18 @@ static bool deliver(ew__sf_scratch *scratch, const ew__rpc *message) {
 }
 
 /*
- * Ids name the loop that waits for the reply; the rest is chance, so that nobody else can answer. It stands in quotes.
+ * An id names the loop that waits for the reply. The rest is 128 bits of env->random, so that a peer which has not
+ * received the request cannot guess it. Written in quotes; returns the length.
  */
-static size_t next_id(ew__sf_scratch *scratch, const ew__conn *conn, char out[EW__RPC_ID_ROOM + 16]) {
-    char rest[EW__RPC_ID_ROOM];
-    size_t n = ew__rpc_ids_next(&scratch->ids, rest);
-    int head = snprintf(out, 16, "\"%u-", conn->site->loop);
-    memcpy(out + head, rest + 1, n - 1);
-    return (size_t)head + n - 1;
+static size_t new_id(const ew__conn *conn, char out[ID_ROOM]) {
+    const ew_env *env = conn->home->env;
+    uint8_t secret[16];
+    env->random(env->ud, secret, sizeof secret);
+    size_t n = (size_t)snprintf(out, ID_ROOM, "\"%u-ew", conn->site->loop);
+    ew__hex(secret, sizeof secret, out + n);
+    n += 2 * sizeof secret;
+    out[n] = '"';
+    return n + 1;
 }
 
 static ew_err add_asked(posted *self, ew__sf_scratch *scratch, ew_call *outgoing, ew_str id) {
@@ -120,8 +132,8 @@ static ew_err add_asked(posted *self, ew__sf_scratch *scratch, ew_call *outgoing
         scratch->has_asked = true;
     }
     ew_err err = ew__arena_str(&outgoing->arena, ew__str(id.ptr + 1, id.len - 2), &entry->key);
-    if (err == EW_OK)
-        err = ew__map_put(&scratch->asked, entry->key, entry);
+    if (err == EW_OK && ew__map_add(&scratch->asked, entry->key, entry, &err))
+        err = EW_EBUSY; /* env->random has repeated itself */
     if (err != EW_OK)
         return err;
     EW__LIST_ADD(self->first, entry);
@@ -157,8 +169,8 @@ static ew_err send_back(posted *self, ew__sf_scratch *scratch, ew_call *call, ew
     ew__exchange *exchange = self->exchange;
     ew__conn *conn = exchange->conn;
     const ew_limits *limits = conn->home->limits;
-    char id[EW__RPC_ID_ROOM + 16];
-    size_t n = next_id(scratch, conn, id);
+    char id[ID_ROOM];
+    size_t n = new_id(conn, id);
     ew__buf text;
     ew__rpc_out message;
     ew__buf_init(&text, conn->home->env, (size_t)limits->frame_bytes);
@@ -191,16 +203,12 @@ static ew_err on_call_back(ew_call *call, ew_call *outgoing) {
     if (!self->exchange) /* a handler that is told so may try again at once */
         return EW_EENDED;
     ew__conn *conn = self->exchange->conn;
-    ew_err err = ew__sf_back_by_url(conn->site, conn->home, outgoing);
-    if (err == EW_EINVAL)
-        refuse_back(outgoing, EW_STATUS_FAILED_PRECONDITION, "the runtime's blobs are at a URL that is not used here");
+    ew_err err = ew__sf_back_by_url(conn->site, conn->home, call->who, outgoing);
     if (err != EW_ENOTFOUND)
-        return err == EW_EINVAL ? EW_OK : err;
+        return err;
     ew__sf_scratch *scratch = conn->ops->shared ? conn->ops->shared(conn, &ew__wire_stepflow) : NULL;
     if (!scratch || self->n_asked >= conn->home->limits->calls_per_connection)
         return EW_EBUSY;
-    if (!scratch->ids.prefix[0])
-        ew__rpc_ids_init(&scratch->ids, conn->home->env);
     err = send_back(self, scratch, call, outgoing);
     if (err == EW_ELIMIT)
         refuse_back(outgoing, EW_STATUS_RESOURCE_EXHAUSTED, "this is too large for a message");
@@ -323,12 +331,13 @@ static void on_reply(ew__exchange *exchange, const ew__rpc *message, ew_str body
     struct ew__others *others = conn->site->others;
     ew__sf_scratch *scratch = conn->ops->shared ? conn->ops->shared(conn, &ew__wire_stepflow) : NULL;
     unsigned loop = loop_of(message->id);
-    if (scratch && deliver(scratch, message)) {
+    ew__principal sender = ew__principal_of(conn->home, exchange->call->who);
+    if (scratch && deliver(scratch, &sender, message)) {
         exchange->ops->answer(exchange, 202, NULL, NULL);
         return;
     }
     bool elsewhere = others && loop != EW__ALL_OTHERS && loop != conn->site->loop;
-    if (elsewhere && others->tell(others, conn->home, &ew__wire_stepflow, loop, body))
+    if (elsewhere && others->tell(others, conn->home, &ew__wire_stepflow, loop, &sender, body))
         exchange->ops->answer(exchange, 202, NULL, NULL);
     else if (elsewhere)
         refuse(exchange, 503, NONE, EW__SF_TRANSPORT_ERROR, EW_STATUS_RESOURCE_EXHAUSTED, "too many replies wait");
@@ -336,14 +345,14 @@ static void on_reply(ew__exchange *exchange, const ew__rpc *message, ew_str body
         refuse_late(exchange);
 }
 
-void ew__sf_told(void *scratch, ew__home *home, ew_str text) {
+void ew__sf_told(void *scratch, ew__home *home, const ew__principal *sender, ew_str text) {
     ew__json_doc doc;
     ew__rpc message;
     bool good = ew__json_parse(&doc, text) == EW_OK;
     if (good)
         ew__rpc_read(&doc, 0, &message);
     bool reply = good && (message.kind == EW__RPC_RESULT || message.kind == EW__RPC_ERROR);
-    if (!reply || !deliver(scratch, &message))
+    if (!reply || !deliver(scratch, sender, &message))
         atomic_fetch_add_explicit(&home->dropped, 1, memory_order_relaxed);
 }
 

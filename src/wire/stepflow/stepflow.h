@@ -26,20 +26,21 @@ extern const ew__http_guest ew__stepflow_guest; /* HTTP, serving */
 extern const ew__wire ew__wire_blobs;
 extern const ew__http_guest ew__blobs_guest;
 
+#define EW__SF_BLOBS_KEY "/stepflow/blobs" /* access to the Blob HTTP API that a runtime names */
+
 #define EW__SF_NAME_ROOM 1024 /* names with escapes are decoded, up to here */
 
 /* Per home, of ew__wire_stepflow: calls back by HTTP that wait for their reply. */
 typedef struct ew__sf_scratch {
     ew__map asked; /* by id; made when there is one */
     bool has_asked;
-    ew__rpc_ids ids;
 } ew__sf_scratch;
 
 /* ---- serve.c ---- */
 
 /*
  * A request that runs nothing (initialize, components/list, components/info, unknown ones): appends its result, or an
- * error object (*ret_error). What initialize tells goes to site->instance. Plain text. EW_OK or EW_ENOMEM.
+ * error object (*ret_error). The blob URL of initialize is stored in site->instance. Plain text. EW_OK or EW_ENOMEM.
  */
 ew_err ew__sf_answer(ew__conn *conn, const ew__who *who, const ew__rpc *message, ew__sf_method method, ew__buf *out,
                      bool *ret_error);
@@ -63,8 +64,12 @@ ew__action *ew__sf_find(const ew__site *site, const ew_env *env, const ew__json_
 const char *ew__sf_refuses_back(const ew_call *outgoing);
 /* Its request: method and params, plain text. The params get the observability of the call if that came with one. */
 ew_err ew__sf_write_back(ew__buf *out, const ew_call *origin, const ew_call *outgoing, ew_str id);
-/* blobs/put and blobs/get go to the runtime's Blob HTTP API if it has one. EW_ENOTFOUND: it has none, call back. */
-ew_err ew__sf_back_by_url(const ew__site *site, ew__home *home, ew_call *outgoing);
+/*
+ * Opens blobs/put and blobs/get at the Blob HTTP API that the caller's principal has named. who: the caller of the call
+ * that calls back; it needs access to EW__SF_BLOBS_KEY. EW_OK: opened, or ended with a fault. EW_ENOTFOUND: no URL
+ * applies, use a callback. EW_EBUSY, EW_ENOMEM: nothing has changed.
+ */
+ew_err ew__sf_back_by_url(const ew__site *site, ew__home *home, const ew__who *who, ew_call *outgoing);
 
 /* ---- call.c ---- */
 
@@ -92,7 +97,7 @@ bool ew__sf_is_everywire(ew_str result);
 
 /* ---- serve_http.c ---- */
 
-void ew__sf_told(void *scratch, ew__home *home, ew_str text);
+void ew__sf_told(void *scratch, ew__home *home, const ew__principal *sender, ew_str text);
 void ew__sf_scratch_done(void *scratch);
 
 #endif

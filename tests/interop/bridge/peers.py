@@ -67,11 +67,12 @@ def imports(runtimes, python, pipe_sdk, web_sdk):
     runner = [os.path.join(os.path.dirname(sys.executable), "rrq-runner"), "--settings", "handlers.settings"]
     return [
         {"target": "reflection://127.0.0.1:%d" % runtimes, "prefix": "js"},
-        {"target": "reflection://127.0.0.1:0", "prefix": "own", "command": APP},
-        {"target": "stepflow+stdio:", "prefix": "pipe", "command": components(pipe_sdk),
+        {"target": "reflection://127.0.0.1:0", "prefix": "own", "command": APP, "environment": ["*"]},
+        {"target": "stepflow+stdio:", "prefix": "pipe", "command": components(pipe_sdk), "environment": ["*"],
          "names": ["echo", "boom:fail", "slow", "pid:who", "where", "roundtrip"]},
-        {"target": "stepflow+http:", "prefix": "web", "command": components(web_sdk)},
-        {"target": "rrq://127.0.0.1:0#echo,fail,sleep:slow,pid:who,context", "prefix": "jobs", "command": runner, "processes": 2},
+        {"target": "stepflow+http:", "prefix": "web", "command": components(web_sdk), "environment": ["*"]},
+        {"target": "rrq://127.0.0.1:0#echo,fail,sleep:slow,pid:who,context", "prefix": "jobs", "command": runner,
+         "processes": 2, "environment": ["*"]},
     ]
 
 

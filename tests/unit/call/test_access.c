@@ -299,17 +299,100 @@ static void test_call_access__guesses_and_rates(void **state) {
         assert_false(ew__gate_show(&s.w.home, &who, EW_STR(TOKEN("x")), &fault));
         assert_int_equal(fault.status, EW_STATUS_UNAUTHENTICATED);
     }
-    assert_false(ew__gate_show(&s.w.home, &who, EW_STR(TOKEN("a")), &fault)); /* not even a right one is looked at */
+    assert_false(ew__gate_show(&s.w.home, &who, EW_STR(TOKEN("x")), &fault));
     assert_int_equal(fault.status, EW_STATUS_RESOURCE_EXHAUSTED);
     assert_in_range(fault.retry_after_ms, 1, EW__CLIENT_SHUT_MS);
-    world_advance(&s.w, EW__CLIENT_SHUT_MS + 1);
+    ew__who other = {.client = who.client}; /* a valid token of the same address is not held up */
+    assert_true(ew__gate_show(&s.w.home, &other, EW_STR(TOKEN("a")), &fault));
     assert_true(ew__gate_show(&s.w.home, &who, EW_STR(TOKEN("a")), &fault));
+    world_advance(&s.w, EW__CLIENT_SHUT_MS + 1);
     s.clients.calls_per_second = 2;
     assert_int_equal(call_it(&s, &who, "http", "/flow/one"), EW_STATUS_OK);
     assert_int_equal(call_it(&s, &who, "http", "/flow/one"), EW_STATUS_OK);
     assert_int_equal(call_it(&s, &who, "http", "/flow/one"), EW_STATUS_RESOURCE_EXHAUSTED);
     assert_int_equal(s.retry_after_ms, 500);
     ew__clients_leave(&s.clients, who.client);
+    end(&s);
+}
+
+/* Whether a peer has yet to authenticate, and how many refusals it has. */
+static void test_call_access__pending(void **state) {
+    (void)state;
+    scene s;
+    ew_fault fault;
+    begin(&s);
+    ew__home *home = &s.w.home;
+    ew__who who = {.kind = EW__WHO_STRANGER};
+    assert_true(ew__gate_is_pending(home, &who));
+    assert_false(ew__gate_is_pending(home, &ew__who_owner));
+    assert_false(ew__gate_show(home, &who, EW_STR(TOKEN("x")), &fault));
+    assert_true(ew__gate_is_pending(home, &who));
+    for (uint64_t i = 1; i < home->limits->auth_refusals; i++)
+        assert_false(ew__gate_is_last_refusal(home, &who));
+    assert_true(ew__gate_is_last_refusal(home, &who));
+    assert_true(ew__gate_show(home, &who, EW_STR(TOKEN("a")), &fault));
+    assert_false(ew__gate_is_pending(home, &who));
+    who.refusals = 0;
+    assert_false(ew__gate_show(home, &who, EW_STR(TOKEN("x")), &fault)); /* the identity is lost */
+    assert_true(ew__gate_is_pending(home, &who));
+    assert_false(ew__gate_knows(home, &who, &fault));
+    assert_true(ew__gate_is_last_refusal(home, &who));
+    s.access.required = false;
+    assert_false(ew__gate_is_pending(home, &who));
+    home->gate = NULL;
+    assert_false(ew__gate_is_pending(home, &who));
+    end(&s);
+}
+
+static void test_call_access__changes_are_reported_once(void **state) {
+    (void)state;
+    scene s;
+    begin(&s);
+    ew__home *home = &s.w.home;
+    assert_true(ew__gate_changed(home)); /* the first version */
+    assert_false(ew__gate_changed(home));
+    ew__access_set(&s.access, make_tokens(&s.w.env.env));
+    ew__who all = show(&s, TOKEN("a")); /* the version is in use already */
+    assert_true(all.accepted);
+    assert_true(ew__gate_changed(home));
+    assert_false(ew__gate_changed(home));
+    s.gate.expires_ms = (int64_t)home->env->wall_ms(home->env->ud); /* a token expires now */
+    assert_true(ew__gate_changed(home));
+    assert_false(ew__gate_changed(home));
+    s.access.required = false;
+    ew__access_set(&s.access, NULL);
+    assert_false(ew__gate_changed(home));
+    home->gate = NULL;
+    assert_false(ew__gate_changed(home));
+    end(&s);
+}
+
+static void test_call_access__principals(void **state) {
+    (void)state;
+    enum { ALL, ALL_AGAIN, FLOWS, OWNER, CERT_A, CERT_B, N };
+    scene s;
+    begin(&s);
+    ew__home *home = &s.w.home;
+    ew__who who[N] = {[ALL] = show(&s, TOKEN("a")), [ALL_AGAIN] = show(&s, TOKEN("a")), [FLOWS] = show(&s, TOKEN("f"))};
+    ew__principal id[N], none = {.kind = EW__WHO_STRANGER}, bare[N];
+    who[OWNER] = ew__who_owner;
+    ew__who_set_certificate(&who[CERT_A], "CN=all");
+    ew__who_set_certificate(&who[CERT_B], "CN=b");
+    for (int i = 0; i < N; i++)
+        id[i] = ew__principal_of(home, &who[i]);
+    assert_true(ew__principal_equal(&id[ALL], &id[ALL_AGAIN]));
+    for (int i = ALL_AGAIN; i < N; i++)
+        for (int k = i + 1; k < N; k++)
+            assert_false(ew__principal_equal(&id[i], &id[k]));
+    home->gate = NULL;
+    for (int i = 0; i < N; i++)
+        bare[i] = ew__principal_of(home, &who[i]);
+    for (int i = 0; i < CERT_A; i++)
+        assert_true(ew__principal_equal(&bare[i], &none));
+    assert_false(ew__principal_equal(&bare[CERT_A], &none));
+    assert_false(ew__principal_equal(&bare[CERT_A], &bare[CERT_B]));
+    none = ew__principal_of(home, NULL);
+    assert_true(ew__principal_equal(&bare[ALL], &none));
     end(&s);
 }
 
@@ -347,6 +430,9 @@ int main(void) {
         cmocka_unit_test(test_call_access__revoked),
         cmocka_unit_test(test_call_access__lists),
         cmocka_unit_test(test_call_access__guesses_and_rates),
+        cmocka_unit_test(test_call_access__pending),
+        cmocka_unit_test(test_call_access__changes_are_reported_once),
+        cmocka_unit_test(test_call_access__principals),
         cmocka_unit_test(test_call_access__without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

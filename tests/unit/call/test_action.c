@@ -309,6 +309,18 @@ static void test_call_action__remotes_no_memory(void **state) {
     }
 }
 
+static void test_call_action__list_limits(void **state) {
+    (void)state;
+    const ew_str list = EW_STR("{\"/a/1\":{},\"/a/2\":{},\"/a/3\":{}}");
+    ew_limits limits = {.list_actions = 3, .list_bytes = list.len};
+    assert_null(ew__actions_list_problem(&limits, list));
+    limits.list_actions = 2;
+    assert_non_null(strstr(ew__actions_list_problem(&limits, list), "list_actions"));
+    limits = (ew_limits){.list_actions = 3, .list_bytes = list.len - 1};
+    assert_non_null(strstr(ew__actions_list_problem(&limits, list), "list_bytes"));
+    assert_null(ew__actions_list_problem(&limits, EW_STR("{}")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_call_action__keys),
@@ -320,6 +332,7 @@ int main(void) {
         cmocka_unit_test(test_call_action__remotes),
         cmocka_unit_test(test_call_action__remote_ids),
         cmocka_unit_test(test_call_action__remotes_no_memory),
+        cmocka_unit_test(test_call_action__list_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,12 +199,12 @@ static void test_jobs__problems(void **state) {
            "2:81: rate wants a number and a time, such as 100/s, 20/m, 5/10s, not \"0/s\"\n"
            "2:105: x: there is no such runner\n");
     expect("jobs:\n  runners:\n    a: {}\n    b: {port: 1, target: 'rrq://127.0.0.1:1'}\n    c: {port: 70000}\n    d: "
-           "{port: 1, env: [X]}\n"
+           "{port: 1, env: [X, =1]}\n"
            "    e#f: {port: 1}\n    g: {target: nothing}\n  default_runner: z\n",
            "3:8: one of the keys target and port is missing\n"
            "4:8: target and port are one too many\n"
            "5:15: port is out of range: it wants a number from 1 to 65535\n"
-           "6:23: X: not NAME=VALUE\n"
+           "6:23: =1: not NAME or NAME=VALUE\n"
            "7:5: e#f: no name for a runner\n"
            "8:17: nothing: a target looks like http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, "
            "jsonrpc+stdio:, stepflow+http://HOST:PORT, stepflow+stdio:, reflection://HOST:PORT or rrq://HOST:PORT; "

@@ -112,8 +112,9 @@ static void test_rrq__all(void **state) {
     assert_null(runners[0].runner.command[3]);
     assert_true(runners[0].runner.processes == 2 && runners[0].runner.max_in_flight == 16 &&
                 runners[0].runner.response_timeout_ms == 30000);
-    assert_string_equal(runners[0].runner.env[0], "MODE=x");
-    assert_string_equal(runners[0].runner.env[1], "N=5");
+    assert_string_equal(runners[0].runner.env[0], "*"); /* RRQ's runners inherit */
+    assert_string_equal(runners[0].runner.env[1], "MODE=x");
+    assert_string_equal(runners[0].runner.env[2], "N=5");
     assert_string_equal(runners[0].runner.cwd, "app");
     assert_string_equal(runners[1].runner.target, "rrq://127.0.0.1:9001");
     assert_string_equal(runners[1].runner.command[0], "./mail");

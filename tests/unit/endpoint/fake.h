@@ -50,6 +50,15 @@ static inline ew_err front_init(ew__peer *peer) {
     return EW_OK;
 }
 
+/* As every wire does: a connection whose output could not be queued is given up. */
+static inline bool send_out(ew__conn *conn) {
+    if (conn->out.err != EW_OK)
+        conn->ops->abort(conn);
+    else
+        conn->ops->send(conn);
+    return conn->out.err == EW_OK;
+}
+
 static inline void front_input(ew__peer *peer, const uint8_t *bytes, size_t n) {
     ew__conn *conn = peer->conn;
     const uint8_t *mark = memchr(bytes, '!', n);
@@ -57,7 +66,8 @@ static inline void front_input(ew__peer *peer, const uint8_t *bytes, size_t n) {
     if (!mark)
         return;
     ew__out_str(&conn->out, EW_STR("over;"));
-    conn->ops->send(conn);
+    if (!send_out(conn))
+        return;
     conn->ops->become(conn, &wire_back, EW__CALL, mark + 1, n - (size_t)(mark - bytes) - 1);
     if (f->abort_at_once)
         conn->ops->abort(conn);
@@ -110,7 +120,7 @@ static inline ew_err back_init(ew__peer *peer) {
 static inline void back_input(ew__peer *peer, const uint8_t *bytes, size_t n) {
     note("back.input");
     ew__out_add(&peer->conn->out, bytes, n);
-    peer->conn->ops->send(peer->conn);
+    (void)send_out(peer->conn);
 }
 
 static inline void back_eof(ew__peer *peer) {

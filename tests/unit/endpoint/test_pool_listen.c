@@ -313,6 +313,35 @@ static void finds(void **state) {
     finish();
 }
 
+/* A list that exceeds a limit is refused as a whole, and the one before stays. */
+static void list_limits(void **state) {
+    (void)state;
+    static const char *const refused[] = {
+        "{\"/flow/x\":{},\"/flow/new\":{},\"/a/1\":{},\"/a/2\":{},\"/a/3\":{}}", /* too many actions */
+        "{\"/flow/"
+        "new\":{\"description\":\"12345678901234567890123456789012345678901234567890123456789012345678901234\"}}"};
+    end e;
+    asked a;
+    begin(NULL);
+    w.limits.list_actions = 4;
+    w.limits.list_bytes = 100;
+    come(&e, EVERYWIRE, ONE);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        start_call(&a, "/flow/new", 0);
+        answer(&e, await(&e, "list"), refused[i]);
+        expect(&a, EW_STATUS_NOT_FOUND, "/flow/new");
+        start_call(&a, "/tool/y", 0);
+        answer(&e, await(&e, "run"), "1");
+        expect(&a, EW_STATUS_OK, "1");
+    }
+    start_call(&a, "/flow/new", 0);
+    answer(&e, await(&e, "list"), "{\"/flow/new\":{}}");
+    answer(&e, await(&e, "run"), "2");
+    expect(&a, EW_STATUS_OK, "2");
+    leave(&e);
+    finish();
+}
+
 /* Actions that a young runtime defines after it has connected. */
 static void late_actions(void **state) {
     (void)state;
@@ -603,10 +632,13 @@ static void no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds),         cmocka_unit_test(late_actions), cmocka_unit_test(several_runtimes),
-        cmocka_unit_test(same_id),       cmocka_unit_test(waits),        cmocka_unit_test(order),
-        cmocka_unit_test(does_not_list), cmocka_unit_test(never_lists),  cmocka_unit_test(strangers),
-        cmocka_unit_test(companions),    cmocka_unit_test(in_use),       cmocka_unit_test(no_memory),
+        cmocka_unit_test(finds),        cmocka_unit_test(list_limits),
+        cmocka_unit_test(late_actions), cmocka_unit_test(several_runtimes),
+        cmocka_unit_test(same_id),      cmocka_unit_test(waits),
+        cmocka_unit_test(order),        cmocka_unit_test(does_not_list),
+        cmocka_unit_test(never_lists),  cmocka_unit_test(strangers),
+        cmocka_unit_test(companions),   cmocka_unit_test(in_use),
+        cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "unit/io/world.h"
 #include "io/address.h"
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <sys/un.h>
 
 static void parse(const char *text, ew__address *ret) { assert_int_equal(ew__address_parse(text, ret), EW_OK); }
@@ -114,6 +115,74 @@ static void nonsense(void **state) {
         assert_int_equal(ew__address_parse(wrong[i], &address), EW_EINVAL);
 }
 
+/* ---- addresses that a URL of a peer must not lead to ---- */
+
+/* Resolves a numeric host as a dial does, in every spelling that the resolver takes. */
+static bool is_special(const char *host) {
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found = NULL;
+    if (getaddrinfo(host, "80", &hints, &found) != 0)
+        fail_msg("cannot resolve %s", host);
+    bool special = ew__is_special_address(found->ai_addr);
+    freeaddrinfo(found);
+    return special;
+}
+
+static void special_addresses(void **state) {
+    static const char *const special[] = {
+        "169.254.169.254",
+        "2852039166",
+        "0xa9fea9fe",
+        "0251.0376.0251.0376",
+        "169.254.43518",
+        "0xa9.0xfe.1",
+        "::ffff:169.254.169.254",
+        "::ffff:a9fe:a9fe",
+        "::169.254.169.254",
+        "::ffff:0:169.254.1.1",
+        "64:ff9b::169.254.169.254",
+        "2002:a9fe:a9fe::1",
+        "169.254.0.0",
+        "169.254.255.255",
+        "fe80::1",
+        "febf::1",
+        "0.0.0.0",
+        "0",
+        "0.1.2.3",
+        "::",
+        "::ffff:0.0.0.0",
+        "224.0.0.1",
+        "239.255.255.255",
+        "240.0.0.1",
+        "255.255.255.255",
+        "ff02::1",
+        "::ffff:224.0.0.1",
+        "100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+        if (!is_special(special[i]))
+            fail_msg("%s is taken for an ordinary address", special[i]);
+}
+
+static void ordinary_addresses(void **state) {
+    static const char *const ordinary[] = {
+        "127.0.0.1",       "127.255.255.255", "2130706433",  "::1",           "::ffff:127.0.0.1", "10.0.0.1",
+        "192.168.1.1",     "169.253.255.255", "169.255.0.0", "1.0.0.0",       "223.255.255.255",  "100.100.100.199",
+        "8.8.8.8",         "fec0::1",         "fe7f::1",     "fd00:ec2::253", "2001:db8::1",      "64:ff9b::808:808",
+        "2002:808:808::1",
+    };
+    const struct sockaddr_un path = {.sun_family = AF_UNIX};
+    (void)state;
+    for (size_t i = 0; i < sizeof ordinary / sizeof *ordinary; i++)
+        if (is_special(ordinary[i]))
+            fail_msg("%s is taken for a special address", ordinary[i]);
+    assert_true(ew__is_special_address((const struct sockaddr *)&path)); /* neither IPv4 nor IPv6 */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tcp),
@@ -123,6 +192,8 @@ int main(void) {
         cmocka_unit_test(picks),
         cmocka_unit_test(meets_itself),
         cmocka_unit_test(nonsense),
+        cmocka_unit_test(special_addresses),
+        cmocka_unit_test(ordinary_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static inline ew_err verdict(ew_str bytes, size_t shift, size_t *ret_position) {
         disagree("the scanners and the checker differ", text);
     }
     if (ew__json_validate(text, &other) != err || (err != EW_OK && other != position) ||
-        ew__json_scan_portable(NULL, text) != (err == EW_OK)) {
+        ew__json_scan_portable(NULL, text, EW_JSON_DEPTH) != (err == EW_OK)) {
         disagree("validation alone differs", text);
     }
     if (err == EW_OK ? !docs_equal(&best, &portable) : best.error_at != position || portable.error_at != position) {

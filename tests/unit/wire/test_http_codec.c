@@ -378,7 +378,11 @@ static void test_wire_http__answer_meaning(void **state) {
         {404, "", EW__HTTP_FAULT, "Not Found", EW_STATUS_NOT_FOUND},
         {404, "<html>no</html>", EW__HTTP_FAULT, "Not Found", EW_STATUS_NOT_FOUND},
         {503, "try later\r\nmore", EW__HTTP_FAULT, "try later", EW_STATUS_UNAVAILABLE},
-        {401, "{\"error\":\"who?\"}", EW__HTTP_FAULT, "who?", EW_STATUS_UNAUTHENTICATED}};
+        {401, "{\"error\":\"who?\"}", EW__HTTP_FAULT, "who?", EW_STATUS_UNAUTHENTICATED},
+        {202, "", EW__HTTP_FAULT, "unexpected HTTP status 202 (Accepted)", EW_STATUS_UNKNOWN},
+        {201, "{\"result\":1}", EW__HTTP_FAULT, "unexpected HTTP status 201 (Created)", EW_STATUS_UNKNOWN},
+        {299, "text", EW__HTTP_FAULT, "unexpected HTTP status 299 (Unknown)", EW_STATUS_UNKNOWN},
+        {302, "<html>", EW__HTTP_FAULT, "unexpected HTTP status 302 (Unknown)", EW_STATUS_UNKNOWN}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ew__arena memory;
         ew__http_said said;

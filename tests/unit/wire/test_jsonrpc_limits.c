@@ -304,11 +304,36 @@ static void test_wire_jsonrpc__patience(void **state) {
     serve_with(&w, limits); /* half a message */
     say_part(&w, RPC "'id':1,");
     rig_advance(&w.r, 200);
-    say_part(&w, "'method':'echo'");
+    say_part(&w, "'method':'echo'"); /* a few bytes are not progress */
+    rig_advance(&w.r, 99);
+    assert_false(world_over(&w));
+    rig_advance(&w.r, 1);
+    assert_true(world_over(&w));
+    world_done(&w);
+    serve_with(&w, limits); /* messages that end, each with the beginning of the next */
+    say_part(&w, RPC "'id':1,");
+    for (int i = 0; i < 10; i++) {
+        rig_advance(&w.r, 200);
+        say_part(&w, "'method':'echo'}\n" RPC "'id':1,");
+        hear(&w, RPC "'id':1,'result':null}");
+    }
     rig_advance(&w.r, 299);
     assert_false(world_over(&w));
     rig_advance(&w.r, 1);
     assert_true(world_over(&w));
+    world_done(&w);
+    serve_with(&w, limits); /* a message of several KiB that gets on */
+    say_part(&w, RPC "'id':1,");
+    for (int i = 0; i < 10; i++) {
+        char spaces[1025];
+        (void)snprintf(spaces, sizeof spaces, "%1024s", "");
+        rig_advance(&w.r, 299);
+        say_part(&w, spaces);
+    }
+    rig_advance(&w.r, 299);
+    assert_false(world_over(&w));
+    say(&w, "'method':'echo'}");
+    hear(&w, RPC "'id':1,'result':null}");
     world_done(&w);
     serve_with(&w, limits); /* whoever has said something may be silent */
     say(&w, RPC "'id':1,'method':'echo'}");

@@ -118,9 +118,11 @@ static struct {
     unsigned n;
 } heard;
 
-static bool note(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to, ew_str text) {
+static bool note(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to,
+                 const ew__principal *sender, ew_str text) {
     (void)others;
     (void)from;
+    assert_int_equal(sender->kind, EW__WHO_STRANGER); /* no access control: one principal */
     assert_ptr_equal(wire, &ew__wire_rrq);
     assert_int_equal(to, EW__ALL_OTHERS);
     assert_true(text.len < sizeof heard.text);
@@ -144,17 +146,18 @@ static void test_wire_rrq__other_loops(void **state) {
     hear(pair, CANCELLED("r", "j"));
     assert_int_equal(heard.n, 0); /* it was found here */
     say(pair, CANCEL("j", ",'request_id':'elsewhere'"));
-    assert_string_equal(heard.text, "[null,\"j\",\"elsewhere\"]");
+    assert_string_equal(heard.text, "[\"j\",\"elsewhere\"]");
     say(pair, CANCEL("j", ""));
-    assert_string_equal(heard.text, "[null,\"j\"]");
+    assert_string_equal(heard.text, "[\"j\"]");
     assert_int_equal(heard.n, 2);
     say(pair, REQUEST("x", "j", "never", "{}"));
     say(pair, REQUEST("y", "j", "never", "{}"));
     void *scratch = wire_end(pair)->conn.scratch;
-    ew__rrq_told(scratch, &r.side[RIG_SERVER].home, EW_STR("[null,\"z\",\"x\"]"));
+    const ew__principal everybody = {.kind = EW__WHO_STRANGER};
+    ew__rrq_told(scratch, &r.side[RIG_SERVER].home, &everybody, EW_STR("[\"z\",\"x\"]"));
     rig_run(&r);
     hear(pair, CANCELLED("x", "j"));
-    ew__rrq_told(scratch, &r.side[RIG_SERVER].home, EW_STR("[null,\"j\"]"));
+    ew__rrq_told(scratch, &r.side[RIG_SERVER].home, &everybody, EW_STR("[\"j\"]"));
     rig_run(&r);
     hear(pair, CANCELLED("y", "j"));
     rig_finish(&r);
@@ -228,13 +231,24 @@ static void test_wire_rrq__patience(void **state) {
     rig_advance(&r, 24ULL * 3600 * 1000);
     say(idle, REQUEST("r", "j", "echo", "{}"));
     hear(idle, SUCCESS("r", "j", "{}"));
-    rig_say(slow, "\0\0\1", 3);
+    rig_say(slow, "\0\0\x20", 3);
     rig_advance(&r, 29 * 1000);
-    rig_say(slow, "\0{", 2);
-    rig_advance(&r, 29 * 1000);
+    rig_say(slow, "\0{", 2); /* a few bytes are not progress */
+    rig_advance(&r, 999);
     assert_false(is_over(slow));
-    rig_advance(&r, 2 * 1000);
+    rig_advance(&r, 1);
     assert_true(is_over(slow));
+    rig_pair *steady = rig_connect_raw(&r, RIG_CLIENT);
+    rig_say(steady, "\0\0\x20\0{", 5);
+    for (int i = 0; i < 7; i++) { /* 1 KiB within each 30 s is */
+        static const char more[1024] = {0};
+        rig_advance(&r, 29 * 1000);
+        rig_say(steady, more, sizeof more);
+    }
+    rig_advance(&r, 29 * 1000);
+    assert_false(is_over(steady));
+    rig_advance(&r, 1000);
+    assert_true(is_over(steady));
     assert_false(is_over(idle));
     rig_finish(&r);
 }

@@ -232,9 +232,11 @@ typedef struct others {
     char text[300];
 } others;
 
-static bool on_tell(struct ew__others *base, const ew__home *from, const ew__wire *wire, unsigned to, ew_str text) {
+static bool on_tell(struct ew__others *base, const ew__home *from, const ew__wire *wire, unsigned to,
+                    const ew__principal *sender, ew_str text) {
     others *o = (others *)(void *)base;
     assert_ptr_equal(wire, &ew__wire_stepflow);
+    assert_int_equal(sender->kind, EW__WHO_STRANGER); /* no access control: one principal */
     o->n++;
     o->to = to;
     o->from = from;
@@ -268,7 +270,8 @@ static void test_wire_stepflow_http_back__other_loop(void **state) {
 
 static void tell(world *w, const char *body) {
     char *text = expand(w, body);
-    ew__wire_stepflow.told(w->r.side[RIG_SERVER].shared, &w->r.side[RIG_SERVER].home, ew_str_from(text));
+    const ew__principal everybody = {.kind = EW__WHO_STRANGER};
+    ew__wire_stepflow.told(w->r.side[RIG_SERVER].shared, &w->r.side[RIG_SERVER].home, &everybody, ew_str_from(text));
     rig_run(&w->r);
     free(text);
 }

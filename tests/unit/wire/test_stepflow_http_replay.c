@@ -334,7 +334,8 @@ static void on_answer(served *s, int status, ew_str body) {
     take_answer(s, ours, sizeof ours);
     check_short(s, theirs, ours);
     if (strcmp(s->name, "init-snake") == 0) /* to which the recorded server did not listen */
-        ew__instance_told(&s->w.instance, EW_STR("http://127.0.0.1:45885/api/v1/blobs"));
+        ew__instance_set_blob_url(&s->w.instance, &(ew__principal){.kind = EW__WHO_STRANGER},
+                                  EW_STR("http://127.0.0.1:45885/api/v1/blobs"));
 }
 
 static void on_row(served *s, ew_str row, ew_str *note) {

@@ -36,17 +36,18 @@ static void test_wire_stepflow_serve__answers(void **state) {
     world w;
     shelf s = {.actions = NULL};
     char url[EW__INSTANCE_URL_MAX];
+    const ew__principal everybody = {.kind = EW__WHO_STRANGER};
     world_plain(&w);
     shelf_init(&s);
     shelf_add(&s, "/flow/a", &(ew_action_options){.description = "d\xc3\xa9"});
     s.actions = ew__registry_get(&s.registry);
     ew__site site = {.actions = s.actions, .instance = &w.instance};
     ask(&site, "initialize", "{'runtime_protocol_version':1}", false, HELLO);
-    assert_int_equal(ew__instance_blob_url(&w.instance, url).len, 0);
+    assert_int_equal(ew__instance_blob_url(&w.instance, &everybody, url).len, 0);
     ask(&site, "initialize", "{'runtimeProtocolVersion':1,'capabilities':{'blobApiUrl':'http://h/b'}}", false, HELLO);
-    check_str(ew__instance_blob_url(&w.instance, url), "http://h/b");
+    check_str(ew__instance_blob_url(&w.instance, &everybody, url), "http://h/b");
     ask(&site, "initialize", "", false, HELLO); /* the last word counts */
-    assert_int_equal(ew__instance_blob_url(&w.instance, url).len, 0);
+    assert_int_equal(ew__instance_blob_url(&w.instance, &everybody, url).len, 0);
     ask(&site, "initialized", "{}", false, "{}");
 #define A                                                                                                              \
     "{'component':'/a','description':'d\\u00e9','x-everywire':{'key':'/flow/a','descriptor':{'key':'/flow/a',"         \
