@@ -3,7 +3,9 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -135,6 +137,42 @@ class Docs(unittest.TestCase):
 
     def test_list(self):
         self.assertEqual(check("check-docs", {"include/everywire/a.h": self.HEADER}, "--list"), (0, "ew_one\new_pair\n"))
+
+
+class Localhost(unittest.TestCase):
+    """./dev test with stand-ins for everything that it runs."""
+
+    FAKES = {"dpkg-query": "printf installed", "cmake": "true",
+             "ctest": "echo '100% tests passed, 0 tests failed out of 3'"}
+
+    def run_dev(self, answer):
+        """The output of ./dev test when getent answers this."""
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder)
+            shutil.copy(TOOLS.parent / "dev", tree)
+            (tree / "bin").mkdir()
+            for name, text in {**self.FAKES, "getent": answer}.items():
+                file = tree / "bin" / name
+                file.write_text("#!/bin/sh\n%s\n" % text)
+                file.chmod(0o755)
+            env = {**os.environ, "PATH": "%s:%s" % (tree / "bin", os.environ["PATH"])}
+            done = subprocess.run([tree / "dev", "test"], capture_output=True, text=True,
+                                  timeout=60, env=env)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertIn("test: 3 passed, 0 failed\n", done.stdout)
+        return done.stdout
+
+    def test_silent(self):
+        answer = r"printf '::1 STREAM\n127.0.0.1 STREAM localhost\n::1 RAW\n'"
+        self.assertNotIn("localhost", self.run_dev(answer))
+
+    def test_reported_once(self):
+        for answer, found in (("exit 2", "no address"),
+                              (r"printf '127.0.0.1 RAW\n192.0.2.1 RAW\n'", "127.0.0.1 192.0.2.1")):
+            output = self.run_dev(answer)
+            lines = [line for line in output.splitlines() if "localhost" in line]
+            self.assertEqual(len(lines), 1, output)
+            self.assertIn("does not resolve to loopback (found: %s)," % found, lines[0])
 
 
 if __name__ == "__main__":
