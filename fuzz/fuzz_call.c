@@ -328,8 +328,6 @@ static void send_batch(ew_call *call) {
 }
 
 static void ask_call(ew_call *call) {
-    if (!call->action && !call->callee_open)
-        return; /* its texts lay in the memory of the inbound call */
     check(ew_call_context(call).len == 0 || is_json(ew_call_context(call)));
     check(ew_call_labels(call).len == 0 || is_json(ew_call_labels(call)));
     check(ew_call_trace_id(call).len == 32 && ew_call_span_id(call).len == 16);

@@ -102,13 +102,13 @@ static void note_health(const join *j, const ew__end *end) {
 }
 
 static void pass_end(join *j, ew_call *far, const ew__end *end) {
-    ew_call *near = j->near;
-    near->lender = far;
+    ew_call *near = j->near, *lender = near->lender;
+    near->lender = far; /* borrowed: the join holds near, so near is not destroyed meanwhile */
     if (end->status == EW_STATUS_OK)
         (void)ew__call_done_valid(near, end->result);
     else
         ew__call_fault(near, &end->fault);
-    near->lender = NULL;
+    near->lender = lender;
 }
 
 static void on_far_end(ew_call *far, const ew__end *end) {
@@ -244,7 +244,7 @@ static void fill(join *j, ew_call *far, const ew__far *to) {
     ew_call *near = j->near;
     far->key = j->bridge->names[(j->first + j->tried - 1) % j->bridge->n_fars];
     far->input = near->input;
-    far->lender = near;
+    far->lender = ew_call_ref(near);
     far->secret_input = near->secret_input; /* they are near's action's, which it holds */
     far->secret_output = near->secret_output;
     far->wants_chunks = near->wants_chunks;

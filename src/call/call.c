@@ -40,11 +40,13 @@ ew_call *ew__call_new(ew__home *home, const ew__caller_ops *caller, void *ud) {
 }
 
 static void destroy(ew_call *call) {
+    ew_call *lender = call->lender;
     ew__input_queue_clear(call);
     ew__call_sync_free(call);
     if (call->action)
         ew__action_unref(call->action);
     ew__call_memory_put(call->home, call);
+    ew_call_unref(lender);
 }
 
 static void unref_task(ew__task *task) { destroy(ew__container_of(task, ew_call, unref_task)); }

@@ -93,8 +93,11 @@ struct ew_call {
     void *caller_ud;
     const ew__callee_ops *callee;
     void *callee_ud;
-    ew_call
-        *lender; /* another call, in whose memory payloads of this one may lie; it lives at least as long; or NULL */
+    /*
+     * The call that this one is forwarded for: key, payloads and secrets may lie in its memory. A reference, which
+     * goes with this call's memory: a callee may keep this call after its caller has been told the end. May be NULL.
+     */
+    ew_call *lender;
     const ew__secrets *secret_input, *secret_output; /* the action's, or of the call that this one goes on for */
     const ew__who *who; /* served: whose call it is, until it is opened; NULL: a stranger's */
     ew__action *action; /* a reference; NULL for outgoing calls */

@@ -359,9 +359,36 @@ static void test_deadline(void **state) {
     finish(&s, 1);
 }
 
+/* The upstream keeps the outbound call after the deadline; the inbound one's caller has let go of it. */
+static void test_deadline_and_late_upstream(void **state) {
+    (void)state;
+    setting s;
+    begin(&s, 1);
+    ew_call *near = make(&s);
+    assert_int_equal(ew__arena_str(&near->arena, EW_STR("{\"kept\":1}"), &near->input), EW_OK);
+    near->deadline = s.w.home.now + EW__MS(100);
+    open_near(&s);
+    world_advance(&s.w, 101);
+    assert_int_equal(near_one.n_ends, 1);
+    ew__call_release(near_one.call);
+    near_one.call = NULL;
+    ew_call *other = ew__call_new(&s.w.home, &near_ops, NULL); /* takes memory that was given back */
+    assert_non_null(other);
+    void *memory = ew__arena_alloc(&other->arena, 32);
+    assert_non_null(memory);
+    memset(memory, 'x', 32);
+    assert_true(ew__str_is(fars[0].call->input, EW_STR("{\"kept\":1}")));
+    assert_true(ew__str_is(fars[0].call->key, EW_STR("/flow/a")));
+    ew_call_unref(other);
+    far_fail(&fars[0], EW_STATUS_CANCELLED, "stopped");
+    assert_int_equal(near_one.n_ends, 1);
+    finish(&s, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_crosses),
+        cmocka_unit_test(test_deadline_and_late_upstream),
         cmocka_unit_test(test_a_fault_crosses),
         cmocka_unit_test(test_trace),
         cmocka_unit_test(test_what_a_wire_cannot_carry),
