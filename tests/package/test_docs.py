@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """docs/api is what the headers say; every public function, every verb and the configuration file have a man page, and mandoc and man like them.
+The table of threats names code and tests that exist.
 
 SPDX-License-Identifier: Apache-2.0
 """
+import functools
 import os
 import pathlib
 import re
@@ -108,6 +110,78 @@ class Man(unittest.TestCase):
             done = subprocess.run(["man", "--warnings", "-l", str(self.pages[name])], capture_output=True, text=True, timeout=60, check=False,
                                   env={**os.environ, "MANWIDTH": "100", "LC_ALL": "C.UTF-8", "MANPAGER": "cat"})
             self.assertEqual((done.returncode, words in done.stdout), (0, True), done.stderr)
+
+
+class Threats(unittest.TestCase):
+    """Each row of docs/internals/threats.md names code and tests that exist."""
+
+    HEAD = ["#", "threat", "what the program does", "code", "test"]
+    FORMS = {".c": r"void %s\(void \*\*", ".py": r"def %s\(self"}
+
+    @classmethod
+    def setUpClass(cls):
+        text = (ROOT / "docs" / "internals" / "threats.md").read_text(encoding="utf-8")
+        lines = [line for line in text.splitlines() if line.startswith("|")]
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        cls.rows = [row for row in cells if row != cls.HEAD and set("".join(row)) != {"-"}]
+
+    @staticmethod
+    def names(cell):
+        """The names of a cell, in backticks and separated by commas. None if it is malformed."""
+        if cell == "none":
+            return []
+        names = [re.fullmatch(r"`([^`]+)`", part) for part in cell.split(", ")]
+        return [name.group(1) for name in names] if all(names) else None
+
+    def is_test(self, name):
+        """Whether FILE or FILE::FUNCTION exists; a C function must also be in a table of tests."""
+        path, _, function = name.partition("::")
+        file = ROOT / path if path.startswith("fuzz/") else ROOT / "tests" / path
+        if not file.is_file() or not function:
+            return file.is_file()
+        text = file.read_text(encoding="utf-8")
+        used = file.suffix == ".py" or self.is_used(file, function)
+        form = self.FORMS.get(file.suffix)
+        return bool(form and used and re.search(form % re.escape(function), text))
+
+    @staticmethod
+    @functools.lru_cache(maxsize=None)
+    def texts(folder):
+        return "".join(file.read_text(encoding="utf-8") for file in folder.glob("*.[ch]"))
+
+    def is_used(self, file, function):
+        """By its name, or by the end of it in a macro: T(end) for test_module__end."""
+        texts = self.texts(file.parent)
+        end = re.escape(function.rpartition("__")[2])
+        by_name = re.findall(r"\b%s\b" % re.escape(function), texts)
+        return len(by_name) > 1 or bool(re.search(r"\b[A-Z]+\(%s\)" % end, texts))
+
+    def test_numbers(self):
+        self.assertEqual([row[0] for row in self.rows], [str(i + 1) for i in range(len(self.rows))])
+        self.assertGreater(len(self.rows), 50)
+        self.assertEqual([row for row in self.rows if len(row) != len(self.HEAD)], [])
+
+    def test_files(self):
+        bad = [(row[0], row[3]) for row in self.rows if self.names(row[3]) is None or
+               not all((ROOT / name).is_file() for name in self.names(row[3]))]
+        self.assertEqual(bad, [])
+
+    def test_tests(self):
+        bad = [(row[0], name) for row in self.rows for name in self.names(row[4]) or [row[4]]
+               if name != "none" and not self.is_test(name)]
+        self.assertEqual(bad, [])
+
+    def test_gaps_are_marked(self):
+        marked = re.compile(r"\*\*Open\*\*|Not applicable")
+        gaps = [row for row in self.rows if row[4] == "none"]
+        self.assertEqual([row for row in gaps if not marked.search(row[2])], [])
+
+    def test_what_is_missing_is_found(self):
+        good = "e2e/test_ops.py::test_trickling_heads_are_cut"
+        seeds = "unit/base/test_map.c::test_base_map__seeds_differ"
+        there = (good, seeds, "bridge/more_many.c::stall_http", "fuzz/fuzz_ws.c")
+        absent = (good + "_x", seeds + "_x", "unit/base/test_map.c::check", "fuzz/none.c")
+        self.assertEqual([name for name in there + absent if self.is_test(name)], list(there))
 
 
 if __name__ == "__main__":
