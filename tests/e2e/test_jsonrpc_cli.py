@@ -315,11 +315,11 @@ class Peers(Case):
         """A peer that ignores methods it does not know: after a while it gets a plain call."""
         def script(p):
             self.assertEqual(p.message()["method"], "rpc.discover")
-            m = p.message()
+            m = p.message(60)  # ten seconds later
             self.assertEqual(m["method"], "x")
             say(p, m, result=1)
             until_gone(p)
-        self.done(self.run_with(script, "--stream"), b'{"result":1}\n')
+        self.done(self.run_with(script, "--stream", timeout=60), b'{"result":1}\n')
 
     def interrupt(self, script, number=signal.SIGINT, args=(), stdin=None):
         """Runs script, and sends the signal when the script has got its request."""
