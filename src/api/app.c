@@ -83,7 +83,7 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
     app->tapping.is_secret = ew__registry_is_secret;
     app->tapping.secrets = &app->registry;
     ew__app_telemetry_configure(app, options->telemetry, options->telemetry_realtime);
-    ew__budget_set(app->budget, options->env ? options->env : app->budget->inner, app->limits.memory_bytes);
+    ew__budget_set(app->budget, options->env ? options->env : ew__budget_inner(app->budget), app->limits.memory_bytes);
     ew_err err = copy_hosts(app, options->allow_hosts);
     if (err == EW_OK)
         err = replace_text(app->env, &app->runtime_id, options->runtime_id);

@@ -418,7 +418,7 @@ static bool copy_text(ew__arena *arena, const char *text, const char **ret) {
 /* Texts are copied: the app will replace its own. */
 ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, int argc) {
     s->options = (ew_app_options){
-        .env = app->budget->inner,
+        .env = ew__budget_inner(app->budget),
         .limits = app->limits,
         .threads = app->threads,
         .loop = app->host,

@@ -184,8 +184,9 @@ void ew_app_stop(ew_app *app) {
 static ew_err write_metrics(struct ew__scrape *scrape, ew__buf *out) {
     ew_app *app = ew__container_of(scrape, ew_app, scrape);
     ew__metrics *sets[EW__THREADS_MAX];
-    ew__metrics_extra extra = {
-        .loops = app->n_loops, .memory_bytes = ew__budget_used(app->budget), .memory_max = app->budget->max};
+    ew__metrics_extra extra = {.loops = app->n_loops,
+                               .memory_bytes = ew__budget_used(app->budget),
+                               .memory_max = atomic_load(&app->budget->max)};
     for (size_t i = 0; i < app->n_loops; i++) {
         const ew__traffic *traffic = &app->loops[i].server.traffic;
         sets[i] = &app->loops[i].metrics;

@@ -13,10 +13,10 @@
 #define EW__BUDGET_LARGE ((size_t)64 * 1024)
 
 typedef struct ew__budget {
-    ew_env env;          /* the counting env; its ud is the budget */
-    const ew_env *inner; /* borrowed; where the memory, the clocks and the log come from */
-    uint64_t max;        /* bytes */
-    atomic_ullong used;  /* bytes, and 1 for the owner */
+    ew_env env;                    /* the counting env; its ud is the budget */
+    _Atomic(const ew_env *) inner; /* borrowed; where the memory, the clocks and the log come from */
+    atomic_ullong max;             /* bytes */
+    atomic_ullong used;            /* bytes, and 1 for the owner */
 } ew__budget;
 
 /*
@@ -26,7 +26,10 @@ typedef struct ew__budget {
  */
 ew__budget *ew__budget_new(const ew_env *inner, uint64_t max);
 void ew__budget_release(ew__budget *budget);
-/* Replaces both; bytes in use stay counted. Only while no other thread uses the env. */
+/*
+ * Replaces both; bytes in use stay counted. Other threads may use the env meanwhile (a store that was
+ * opened before): the new inner env must be able to free what the old one has allocated.
+ */
 void ew__budget_set(ew__budget *budget, const ew_env *inner, uint64_t max);
 
 /* Bytes that are allocated now. The owner has not released the budget. Any thread. */
@@ -38,6 +41,13 @@ static inline uint64_t ew__budget_used(const ew__budget *budget) {
  * Whether new connections and calls are refused. Allocations below EW__BUDGET_LARGE still succeed until
  * the reserve, an eighth of the limit, is used up too: calls in flight can end. Any thread.
  */
-static inline bool ew__budget_is_spent(const ew__budget *budget) { return ew__budget_used(budget) >= budget->max; }
+static inline bool ew__budget_is_spent(const ew__budget *budget) {
+    return ew__budget_used(budget) >= atomic_load_explicit(&budget->max, memory_order_relaxed);
+}
+
+/* The env that memory comes from. Any thread. */
+static inline const ew_env *ew__budget_inner(const ew__budget *budget) {
+    return atomic_load_explicit(&budget->inner, memory_order_acquire);
+}
 
 #endif
