@@ -15,6 +15,7 @@
 #include "json/json.h"
 #include "store/blob_id.h"
 #include "store/blobs.h"
+#include "store/file_identity.h"
 #include "store/trust.h"
 #include <errno.h>
 #include <sqlite3.h>
@@ -36,7 +37,11 @@ typedef struct file {
     ew__blobs blobs;
     const ew_env *env;
     sqlite3 *db;
+    char *path;
+    size_t path_size;
+    ew__file_identity identity; /* of the file that db has open */
     sqlite3_stmt *statements[STATEMENTS];
+    bool removed;                 /* is_there was false, and that was logged */
     char distrust[EW__TRUST_WHY]; /* why the file was refused */
 } file;
 
@@ -59,6 +64,16 @@ static ew_err err_of(int code) {
 }
 
 /* ---- put and get ---- */
+
+/* Whether the file is still at its path; what was put into a file that was removed would be lost. */
+static bool is_there(file *self) {
+    bool there = ew__file_identity_holds(self->path, &self->identity);
+    if (!there && !self->removed) {
+        ew__log(self->env, EW_LOG_ERROR, "store", "blobs: %s was removed or replaced while it was in use", self->path);
+    }
+    self->removed = !there;
+    return there;
+}
 
 /* The statement, with the id as its first parameter. */
 static sqlite3_stmt *prepare_for(file *self, int which, const char *id) {
@@ -102,7 +117,7 @@ static ew_err file_put(ew__blobs *blobs, ew_str json, ew_str type, char ret_id[E
     if (known.len == 0) {
         return EW_EINVAL;
     }
-    ew_err err = ew__blob_id(self->env, json, ret_id);
+    ew_err err = is_there(self) ? ew__blob_id(self->env, json, ret_id) : EW_EIO;
     if (err == EW_OK) {
         err = has(self, ret_id, &there);
     }
@@ -138,6 +153,9 @@ static ew_err file_get(ew__blobs *blobs, ew_str id, ew__buf *out, ew_str *ret_ty
     if (id.len != EW__BLOB_ID_LEN) {
         return EW_ENOTFOUND;
     }
+    if (!is_there(self)) {
+        return EW_EIO;
+    }
     sqlite3_stmt *statement = prepare_for(self, STATEMENT_GET, id.ptr);
     int code = sqlite3_step(statement);
     ew_err err = code == SQLITE_ROW ? read_row(self, statement, out, ret_type) : EW_ENOTFOUND;
@@ -150,7 +168,12 @@ static void file_free(ew__blobs *blobs) {
     for (size_t i = 0; i < STATEMENTS; i++) {
         (void)sqlite3_finalize(self->statements[i]);
     }
+    if (self->db != NULL && !ew__file_identity_holds(self->path, &self->identity)) {
+        /* the last connection would remove the log by its name, and so that of the file that is there now */
+        (void)sqlite3_db_config(self->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    }
     (void)sqlite3_close(self->db);
+    ew__free(self->env, self->path, self->path_size);
     ew__free(self->env, self, sizeof *self);
 }
 
@@ -287,14 +310,16 @@ static int open_file(file *self, const char *path, const char **ret_why) {
 
 /* SQLite gives a meaning to names like ":memory:" and "file:x"; a path with a folder has none but its own. */
 static int open_by_name(file *self, const char *path, const char **ret_why) {
-    size_t size = strlen(path) + sizeof "./";
-    char *name = ew__alloc(self->env, size);
-    if (name == NULL) {
+    self->path_size = strlen(path) + sizeof "./";
+    self->path = ew__alloc(self->env, self->path_size);
+    if (self->path == NULL) {
         return SQLITE_NOMEM;
     }
-    (void)snprintf(name, size, "%s%s", path[0] == '/' ? "" : "./", path);
-    int code = open_file(self, name, ret_why);
-    ew__free(self->env, name, size);
+    (void)snprintf(self->path, self->path_size, "%s%s", path[0] == '/' ? "" : "./", path);
+    int code = open_file(self, self->path, ret_why);
+    if (code == SQLITE_OK) {
+        ew__file_identity_read(self->path, &self->identity);
+    }
     return code;
 }
 

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#define REMOVED "the file was removed while it was in use; put it back"
+
 /* ---- operations ---- */
 
 static bool writes(const ew__op *op) {
@@ -69,7 +71,9 @@ static ew_err run_one(ew__jobs_file *self, ew__op *op) {
 static void fail_op(const ew__jobs_file *self, ew__op *op) {
     op->err = ew__sql_err(self);
     (void)snprintf(op->problem, sizeof op->problem, "%.100s: %s", self->path,
-                   self->code == SQLITE_OK ? "" : sqlite3_errstr(self->code));
+                   self->code == SQLITE_OK ? ""
+                   : self->why             ? self->why
+                                           : sqlite3_errstr(self->code));
 }
 
 static void begin(ew__jobs_file *self) { (void)ew__sql_do(self, ew__sql_use(self, EW__SQL_BEGIN)); }
@@ -103,15 +107,24 @@ static bool is_serious(int code) {
 
 /* Whether it can be used, after it was opened again if need be. */
 static bool is_ready(ew__jobs_file *self) {
-    const char *why = NULL;
     if (self->db != NULL && (is_serious(self->code) || !sqlite3_get_autocommit(self->db))) {
         ew__log(self->env, EW_LOG_WARN, "store", "jobs: %s: %s", self->path, sqlite3_errstr(self->code));
         ew__jobs_file_close(self);
     }
+    if (self->db != NULL && !ew__file_identity_holds(self->path, &self->identity)) {
+        ew__log(self->env, EW_LOG_ERROR, "store", "jobs: %s was removed or replaced while it was in use", self->path);
+        ew__jobs_file_close(self);
+        self->removed = true;
+    }
     self->code = SQLITE_OK;
+    self->why = NULL;
     if (self->db == NULL) {
-        self->code = ew__jobs_file_open(self, false, &why);
+        self->code = ew__jobs_file_open(self, false, &self->why);
         self->version = -1;
+        self->removed = self->removed && self->code != SQLITE_OK;
+        if (self->removed && self->why == NULL) {
+            self->why = REMOVED;
+        }
     }
     return self->code == SQLITE_OK;
 }

@@ -12,6 +12,7 @@
 #ifndef EW_STORE_JOBS_SQLITE_H
 #define EW_STORE_JOBS_SQLITE_H
 
+#include "store/file_identity.h"
 #include "store/jobs.h"
 #include "store/trust.h"
 #include <sqlite3.h>
@@ -78,9 +79,12 @@ typedef struct ew__jobs_file {
     size_t path_size;
     sqlite3 *db;                  /* NULL: to be opened again */
     sqlite3_stmt *made[EW__SQLS]; /* prepared when they are first used */
+    ew__file_identity identity;   /* of the file that db has open */
+    const char *why;              /* why it could not be opened again; NULL: `code` has the reason */
     int code;                     /* the first failure of SQLite, or of memory, of what is being done; SQLITE_OK */
     int64_t boot;                 /* which boot of the machine this is; 0: not known */
     int busy_ms;                  /* waited for others by the statement that is being done */
+    bool removed;                 /* the file was removed while it was open, and has not come back */
     bool down;                    /* the last batch could not be done */
     bool back;                    /* and now it could: to be told */
     /* hints */

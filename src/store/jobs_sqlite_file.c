@@ -305,6 +305,8 @@ int ew__jobs_file_open(ew__jobs_file *self, bool first, const char **ret_why) {
     }
     if (code != SQLITE_OK) {
         ew__jobs_file_close(self);
+    } else {
+        ew__file_identity_read(self->path, &self->identity);
     }
     return code;
 }
@@ -314,6 +316,10 @@ void ew__jobs_file_close(ew__jobs_file *self) {
     for (size_t i = 0; i < EW__SQLS; i++) {
         (void)sqlite3_finalize(self->made[i]);
         self->made[i] = NULL;
+    }
+    if (self->db != NULL && !ew__file_identity_holds(self->path, &self->identity)) {
+        /* the last connection would remove the log by its name, and so that of the file that is there now */
+        (void)sqlite3_db_config(self->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }
     (void)sqlite3_close(self->db);
     self->db = NULL;

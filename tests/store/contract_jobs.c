@@ -267,6 +267,41 @@ static void test_contract__handed_back(void **state) {
     assert_int_equal(got.epoch, 2);
 }
 
+/* Handed back with a delay: no attempt counts, it is due later and not before, and others are not held up by it. */
+static void test_contract__handed_back_for_later(void **state) {
+    contract *c = *state;
+    contract_add_id(c, "j1");
+    ew__job job = contract_claim(c, "w1", "j1");
+    ew__op *op = contract_change(c, &job, EW__JOB_PENDING);
+    int64_t due = op->u.change.now + 60000;
+    op->u.change.run_at = due;
+    op->u.change.last_error = S("its action is not there");
+    assert_int_equal(contract_do(c, op), EW_OK);
+    contract_reopen(c);
+    ew__job got = contract_get(c, "j1");
+    assert_int_equal(got.status, EW__JOB_PENDING);
+    assert_int_equal(got.retries, 0);
+    assert_int_equal(got.run_at, due);
+    assert_text(got.last_error, "its action is not there");
+    contract_add_id(c, "j2");
+    const ew__op_claim *claim = contract_claim_of(c, "w2", "q", 9);
+    assert_text(contract_ids(c, claim->ret, claim->ret_n), "j2");
+    assert_int_equal(claim->ret_next, due);
+    /* the claim of before is over: its worker cannot hand the job back once more, nor end it */
+    op = contract_change(c, &job, EW__JOB_PENDING);
+    assert_int_equal(contract_do(c, op), EW_ESTALE);
+    op = contract_change(c, &job, EW__JOB_FAILED);
+    assert_int_equal(contract_do(c, op), EW_ESTALE);
+    ew__claim_queue queue = {.name = S("q"), .max = 9};
+    op = contract_op(c, EW__OP_CLAIM);
+    op->u.claim = (ew__op_claim){
+        .worker = S("w2"), .queues = &queue, .n_queues = 1, .max = 9, .now = due, .lease_ms = contract_lease(c)};
+    assert_int_equal(contract_do(c, op), EW_OK);
+    assert_text(contract_ids(c, op->u.claim.ret, op->u.claim.ret_n), "j1");
+    assert_int_equal(op->u.claim.ret[0].epoch, 2);
+    assert_int_equal(contract_do(c, contract_change(c, &job, EW__JOB_PENDING)), EW_ESTALE);
+}
+
 static void test_contract__failed(void **state) {
     contract *c = *state;
     contract_add_id(c, "j1");
@@ -335,6 +370,7 @@ contract_tests contract_tests_jobs(void) {
         cmocka_unit_test(test_contract__small_results),
         cmocka_unit_test(test_contract__retrying),
         cmocka_unit_test(test_contract__handed_back),
+        cmocka_unit_test(test_contract__handed_back_for_later),
         cmocka_unit_test(test_contract__failed),
         cmocka_unit_test(test_contract__cancelled_by_its_worker),
         cmocka_unit_test(test_contract__what_cannot_be_is_refused),

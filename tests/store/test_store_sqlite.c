@@ -190,6 +190,56 @@ static void test_store_sqlite__damaged(void **state) {
 
 /* ---- clocks ---- */
 
+static ew__op *enqueue_now(world *w, const char *id) {
+    ew__op *op = contract_enqueue_op(&w->c, contract_job(&w->c, id));
+    (void)contract_do(&w->c, op);
+    return op;
+}
+
+/* What is written to a file that was removed is lost: nothing is acknowledged until it is back. */
+static void test_store_sqlite__removed_in_use(void **state) {
+    world *w = *state;
+    char aside[128];
+    (void)snprintf(aside, sizeof aside, "%s.aside", w->place.path);
+    assert_int_equal(enqueue_now(w, "before")->err, EW_OK);
+    assert_int_equal(rename(w->place.path, aside), 0);
+    for (int i = 0; i < 2; i++) {
+        ew__op *op = enqueue_now(w, "lost");
+        assert_int_equal(op->err, EW_EIO);
+        assert_non_null(strstr(op->problem, "removed while it was in use"));
+        assert_int_not_equal(access(w->place.path, F_OK), 0); /* none was made in its place */
+    }
+    assert_int_equal(rename(aside, w->place.path), 0);
+    assert_int_equal(enqueue_now(w, "after")->err, EW_OK);
+    assert_int_equal(place_number(&w->place, "SELECT count(*) FROM jobs"), 2);
+    assert_int_equal(place_number(&w->place, "SELECT count(*) FROM jobs WHERE id='lost'"), 0);
+}
+
+/* A file that was put in its place is used from then on, and its log is not touched by the end of the old one. */
+static void test_store_sqlite__replaced_in_use(void **state) {
+    world *w = *state;
+    place other;
+    char from[128], to[128];
+    place_make(&other);
+    ew__store *second = place_open(&other);
+    assert_non_null(second);
+    assert_int_equal(enqueue_now(w, "old")->err, EW_OK);
+    place_sql(&other, "INSERT INTO paused(queue) VALUES('q1')"); /* is in the log only */
+    static const char *const suffixes[] = {"-shm", "-wal", ""};
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        (void)snprintf(from, sizeof from, "%s%s", other.path, suffixes[i]);
+        (void)snprintf(to, sizeof to, "%s%s", w->place.path, suffixes[i]);
+        assert_int_equal(rename(from, to), 0);
+    }
+    assert_int_equal(enqueue_now(w, "new")->err, EW_OK);
+    assert_int_equal(place_number(&w->place, "SELECT count(*) FROM paused"), 1);
+    assert_int_equal(place_number(&w->place, "SELECT count(*) FROM jobs WHERE id='new'"), 1);
+    assert_int_equal(place_number(&w->place, "SELECT count(*) FROM jobs WHERE id='old'"), 0);
+    assert_true(place_is_sound(&w->place));
+    second->ops->free(second);
+    place_remove(&other);
+}
+
 static void test_store_sqlite__the_wall_clock_moves_no_lease(void **state) {
     world *w = *state;
     contract_add_id(&w->c, "j1");
@@ -298,6 +348,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_store_sqlite__says_whose_it_is, setup, teardown),
         cmocka_unit_test_setup_teardown(test_store_sqlite__of_others, setup, teardown),
         cmocka_unit_test_setup_teardown(test_store_sqlite__damaged, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_store_sqlite__removed_in_use, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_store_sqlite__replaced_in_use, setup, teardown),
         cmocka_unit_test_setup_teardown(test_store_sqlite__the_wall_clock_moves_no_lease, setup, teardown),
         cmocka_unit_test_setup_teardown(test_store_sqlite__leases_end_with_the_boot, setup, teardown),
         cmocka_unit_test_setup_teardown(test_store_sqlite__sweeps_in_steps, setup, teardown),

@@ -52,6 +52,22 @@ static void expect_refused(store *s, const char *path, const char *why) {
     assert_int_equal(ew__test_env_live_blocks(&s->env), 0);
 }
 
+/* What is put into a file that was removed is lost: it is not acknowledged. */
+static void test_store_blobs_sqlite__removed_in_use(void **state) {
+    store *s = *state;
+    char id[EW__BLOB_ID_LEN], aside[512];
+    ew__blobs *blobs = store_open(s);
+    put(blobs, "1");
+    (void)snprintf(aside, sizeof aside, "%s.aside", s->path);
+    assert_int_equal(rename(s->path, aside), 0);
+    assert_int_equal(blobs->put(blobs, EW_STR("2"), EW_STR("data"), id), EW_EIO);
+    assert_int_equal(get(blobs, ID_1, "1"), EW_EIO);
+    assert_int_equal(rename(aside, s->path), 0);
+    put(blobs, "2");
+    assert_int_equal(get(blobs, ID_1, "1"), EW_OK);
+    store_close(s, blobs);
+}
+
 static void test_store_blobs_sqlite__stays(void **state) {
     store *s = *state;
     ew__blobs *blobs = store_open(s);
@@ -297,6 +313,7 @@ static void test_store_blobs_sqlite__memory_full(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        STORE_TEST(test_store_blobs_sqlite__removed_in_use, "sqlite"),
         STORE_TEST(test_store_blobs_sqlite__stays, "sqlite"),
         STORE_TEST(test_store_blobs_sqlite__mode, "sqlite"),
         STORE_TEST(test_store_blobs_sqlite__two_handles, "sqlite"),
