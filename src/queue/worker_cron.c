@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "base/sha256.h"
 #include "base/when.h"
 
 #define DAY_MS INT64_C(86400000)
@@ -36,10 +37,56 @@ static void wait(ew__worker *worker, ew__my_cron *cron) {
 
 /* ---- making a job ---- */
 
+#define ID_NAME_MAX 40 /* bytes of the function's name in an id */
+#define ID_DIGEST 8    /* bytes of the digest of the schedule's name */
+#define ID_SIZE (sizeof "cron---20260301T100000Z" + ID_NAME_MAX + 2 * ID_DIGEST)
+
+/* Replaces characters that a shell or a URL treats specially. Returns the length. */
+static size_t put_plain(char *out, ew_str name) {
+    size_t n = 0;
+    for (size_t i = 0; i < name.len && n < ID_NAME_MAX; i++) {
+        char c = name.ptr[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+        if (plain)
+            out[n++] = c;
+        else if (n > 0 && out[n - 1] != '-')
+            out[n++] = '-';
+    }
+    return n > 0 && out[n - 1] == '-' ? n - 1 : n;
+}
+
+/*
+ * The id of a tick's job: "cron-FUNCTION-DIGEST-TIME". It is the same in every worker that has the schedule, and consists
+ * of letters, digits, '_' and '-'.
+ */
+static ew_str put_id(const ew__my_cron *cron, char out[ID_SIZE]) {
+    uint8_t digest[EW__SHA256_SIZE];
+    char plain[ID_NAME_MAX + 1], when[EW__WHEN_LEN];
+    ew__sha256_of(cron->name.ptr, cron->name.len, digest);
+    ew__when_write((uint64_t)cron->next, when);
+    int n = snprintf(out, ID_SIZE, "cron-%.*s-", (int)put_plain(plain, cron->job.function), plain);
+    for (size_t i = 0; i < ID_DIGEST; i++)
+        n += snprintf(out + n, ID_SIZE - (size_t)n, "%02x", digest[i]);
+    n += snprintf(out + n, ID_SIZE - (size_t)n, "-%.4s%.2s%.2sT%.2s%.2s%.2sZ", when, when + 5, when + 8, when + 11,
+                  when + 14, when + 17);
+    return ew__str(out, (size_t)n);
+}
+
 /* Texts of the job in the question's memory: they live until it comes back. */
 static ew_err fill(ew__worker *worker, ew__my_cron *cron) {
     ew__op_enqueue *enqueue = &cron->ask.op.u.enqueue;
-    char uuid[EW__UUID_LEN], tick[24];
+    char uuid[EW__UUID_LEN], id[ID_SIZE], tick[24];
+    enqueue->job = cron->job;
+    enqueue->job.status = EW__JOB_PENDING;
+    enqueue->job.enqueued_at = ew__worker_wall(worker);
+    enqueue->job.run_at = cron->next;
+    if (cron->unique.len) { /* the id tells ticks apart, so that the key can tell jobs apart */
+        enqueue->job.unique_key = cron->unique;
+        enqueue->guard = EW__GUARD_UNIQUE;
+        enqueue->key = cron->unique;
+        enqueue->key_ttl_ms = cron->unique_ttl_ms;
+        return ew__arena_str(&cron->ask.arena, put_id(cron, id), &enqueue->job.id);
+    }
     int n = snprintf(tick, sizeof tick, ":%lld", (long long)cron->next);
     size_t len = sizeof "cron:" - 1 + cron->name.len + (size_t)n;
     char *key = ew__arena_alloc(&cron->ask.arena, len);
@@ -48,18 +95,6 @@ static ew_err fill(ew__worker *worker, ew__my_cron *cron) {
     memcpy(key, "cron:", 5);
     memcpy(key + 5, cron->name.ptr, cron->name.len);
     memcpy(key + 5 + cron->name.len, tick, (size_t)n);
-    enqueue->job = cron->job;
-    enqueue->job.status = EW__JOB_PENDING;
-    enqueue->job.enqueued_at = ew__worker_wall(worker);
-    enqueue->job.run_at = cron->next;
-    if (cron->unique.len) { /* the id tells ticks apart, so that the key can tell jobs apart */
-        enqueue->job.id = ew__str(key, len);
-        enqueue->job.unique_key = cron->unique;
-        enqueue->guard = EW__GUARD_UNIQUE;
-        enqueue->key = cron->unique;
-        enqueue->key_ttl_ms = cron->unique_ttl_ms;
-        return EW_OK;
-    }
     enqueue->guard = EW__GUARD_RATE;
     enqueue->key = ew__str(key, len);
     enqueue->key_ttl_ms = DAY_MS;

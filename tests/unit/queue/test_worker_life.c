@@ -413,6 +413,31 @@ static void test_queue_worker_life__unique_schedule(void **state) {
     quit(b);
 }
 
+/* Ids are typed, and put into URLs and shells. Every worker makes the same one of a tick. */
+static void test_queue_worker_life__ids_of_unique_schedules(void **state) {
+    (void)state;
+    static const char name[] = "/flow/daily report default 0 0 * * * {\"a\":\"b c\"}";
+    static const char expected[] = "cron-flow-daily-report-fc5ab54c04c41069-20";
+    const ew__worker_cron cron = {.name = ew__str(name, sizeof name - 1),
+                                  .schedule = EW_STR("*/10 * * * * *"),
+                                  .job = {.function = EW_STR("/flow/daily report ")},
+                                  .unique = EW_STR("u")};
+    ew__worker_options options = usual();
+    options.crons = &cron;
+    options.n_crons = 1;
+    pause_all();
+    actor *a = begin(0, &options), *b = begin(1, &options);
+    world_pass(&s->w, 15 * 1000);
+    assert_int_equal(s->w.store.n_jobs, 1);
+    ew_str id = s->w.store.jobs[0]->job.id;
+    assert_true(ew__str_has_prefix(id, ew_str_from(expected)));
+    assert_int_equal(id.len, sizeof expected - 1 + sizeof "260101T100000Z" - 1);
+    for (size_t i = 0; i < id.len; i++)
+        assert_non_null(strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", id.ptr[i]));
+    quit(a);
+    quit(b);
+}
+
 /* ---- options, memory ---- */
 
 static void test_queue_worker_life__bad_options(void **state) {
@@ -475,6 +500,7 @@ int main(void) {
         TEST(one_job_for_each_tick),
         TEST(clocks_that_jump),
         TEST(unique_schedule),
+        TEST(ids_of_unique_schedules),
         TEST(bad_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
