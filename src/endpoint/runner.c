@@ -1,9 +1,12 @@
 /*
- * endpoint/runner.c: see runner.h. The connection that succeeds is the one that is used: nothing is tried before.
+ * endpoint/runner.c: see runner.h. The first connection that succeeds is used at once: nothing is tried before. One that
+ * replaces a lost connection carries calls once the process has answered on it: the kernel accepts connections for a
+ * process that is dying, and calls on them would be lost.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/runner.h"
 #include <stdio.h>
+#include <unistd.h>
 
 #define DIAL_MS 10 /* between two dials, doubling */
 #define DIAL_MAX_MS 200
@@ -15,7 +18,6 @@
 #define GRACE_MS 5000     /* from SIGTERM to SIGKILL */
 #define LAST_WORDS_MS 500 /* from its end until we no longer read what it has sent before */
 #define FAR_MS 3600000u   /* the timer when it means nothing */
-#define PICKS 8           /* tries for a free port that no other of ours has picked, too */
 
 static ew__home *home_of(const ew__runner *runner) { return &runner->pool->loop->home; }
 
@@ -30,6 +32,12 @@ static void set_timer(ew__runner *runner, uint64_t at) {
 }
 
 static void stop_timer(ew__runner *runner) { set_timer(runner, home_of(runner)->now + EW__MS(FAR_MS)); }
+
+static void release_port(ew__runner *runner) {
+    if (runner->hold >= 0)
+        close(runner->hold);
+    runner->hold = -1;
+}
 
 /* ---- its end ---- */
 
@@ -75,9 +83,12 @@ static void end_process(ew__runner *runner) {
 
 static void on_companion_ended(ew__companion *companion) {
     ew__runner *runner = ew__container_of(companion, ew__runner, companion);
-    bool early = runner->up_at == 0;
+    bool early = runner->up_at == 0, held = runner->hold >= 0;
     leave(runner);
-    if (early) {
+    if (early && held && companion->ran) { /* perhaps it does not set SO_REUSEADDR: once more without the reservation */
+        runner->unheld = true;
+    } else if (early) {
+        runner->unheld = false;
         (void)snprintf(runner->problem, sizeof runner->problem, "%s%s%s",
                        companion->line[0] ? companion->line : "it ended",
                        companion->ran ? " before it listened on " : "", companion->ran ? runner->address.text : "");
@@ -124,7 +135,9 @@ static void on_link_closed(ew__link *link, ew_err why) {
     EW__LIST_REMOVE(runner->pool->links, link);
     runner->pool->n_links--;
     runner->link = NULL;
-    if (runner->closing || runner->state != EW__RUNNER_UP) {
+    if (!runner->closing && runner->state == EW__RUNNER_PROVES) {
+        dial_again(runner, false);
+    } else if (runner->closing || runner->state != EW__RUNNER_UP) {
         check_down(runner);
     } else if (link->conn.stuck) {
         ew__log(home->env, EW_LOG_WARN, "runner", "%s does not end a call on %s: it is ended", name_of(runner),
@@ -137,6 +150,57 @@ static void on_link_closed(ew__link *link, ew_err why) {
 
 static const ew__link_owner owner = {.ready = on_link_ready, .aside = on_link_aside, .closed = on_link_closed};
 
+static void come_up(ew__runner *runner) {
+    runner->state = EW__RUNNER_UP;
+    runner->up_at = runner->up_at ? runner->up_at : runner->linked_at;
+    runner->failed_for = 0;
+    stop_timer(runner);
+    tell(runner);
+}
+
+/* ---- whether it lives ---- */
+
+static ew_err on_proof_chunk(ew_call *call, ew_str json) {
+    (void)call;
+    (void)json;
+    return EW_OK;
+}
+
+/* Any answer will do. A connection that was lost reports that itself. */
+static void on_proof_end(ew_call *call, const ew__end *end) {
+    ew__runner *runner = call->caller_ud;
+    ew__call_release(call);
+    if (runner->closing || runner->state != EW__RUNNER_PROVES)
+        return;
+    if (end->origin == EW_ORIGIN_ACTION)
+        come_up(runner);
+    else if (end->origin != EW_ORIGIN_CONNECT)
+        ew__link_close(runner->link, EW_OK);
+}
+
+static const ew__caller_ops prover = {.chunk = on_proof_chunk, .end = on_proof_end};
+
+static void open_proof(ew_call *call) {
+    const ew__runner *runner = call->caller_ud;
+    if (!runner->link->peer || runner->pool->wire->open(runner->link->peer, call) != EW_OK)
+        ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
+}
+
+static const ew__callee_ops proof = {.open = open_proof};
+
+/* Asks for its actions, whatever it may answer. false: the call table is full. */
+static bool ask_for_proof(ew__runner *runner) {
+    ew_call *call = ew__call_new(home_of(runner), &prover, runner);
+    if (!call)
+        return false;
+    call->kind = EW__CALL_LIST;
+    call->key = EW_STR("everywire.actions");
+    runner->state = EW__RUNNER_PROVES;
+    set_timer(runner, runner->dial_until);
+    ew__call_open_on(call, &proof, NULL);
+    return true;
+}
+
 static void adopt(ew__runner *runner) {
     ew__pool *pool = runner->pool;
     ew__link *link = runner->link;
@@ -148,17 +212,15 @@ static void adopt(ew__runner *runner) {
         ew__link_close(link, EW_OK);
         return;
     }
-    runner->state = EW__RUNNER_UP;
     runner->linked_at = home_of(runner)->now;
-    runner->up_at = runner->up_at ? runner->up_at : runner->linked_at;
-    runner->failed_for = 0;
-    stop_timer(runner);
-    tell(runner);
+    if (!runner->up_at || !ask_for_proof(runner))
+        come_up(runner);
 }
 
 static void give_up(ew__runner *runner) {
-    (void)snprintf(runner->problem, sizeof runner->problem, "%.150s does not listen on %s after %g s", name_of(runner),
-                   runner->address.text, (double)home_of(runner)->limits->runner_wait_ms / 1000);
+    (void)snprintf(runner->problem, sizeof runner->problem, "%.150s does not %s on %s after %g s", name_of(runner),
+                   runner->state == EW__RUNNER_PROVES ? "answer" : "listen", runner->address.text,
+                   (double)home_of(runner)->limits->runner_wait_ms / 1000);
     note_failure(runner);
     end_process(runner);
     tell(runner);
@@ -216,23 +278,11 @@ static void on_companion_started(ew__companion *companion) {
     set_timer(runner, home->now + EW__MS(DIAL_MS));
 }
 
-static bool is_picked(const ew__runner *runner) {
-    for (const ew__runner *other = runner->next; other != runner; other = other->next)
-        if (other->address.port == runner->address.port)
-            return true;
-    return false;
-}
-
+/* The port stays reserved until the next start, so that no other process listens there before the program does. */
 static ew_err find_port(ew__runner *runner) {
-    ew_err err = EW_OK;
-    if (!runner->any_port)
-        return ew__address_probe(&runner->address);
-    for (int i = 0; i < PICKS && err == EW_OK; i++) {
-        err = ew__address_pick(&runner->address);
-        if (!is_picked(runner))
-            break;
-    }
-    return err;
+    release_port(runner);
+    return runner->any_port ? ew__address_pick(&runner->address, runner->unheld ? NULL : &runner->hold)
+                            : ew__address_probe(&runner->address);
 }
 
 static void fail_to_start(ew__runner *runner) {
@@ -304,6 +354,9 @@ static void on_time(ew__timer *timer, uint64_t now) {
         else if (!runner->dial)
             dial(runner);
         break;
+    case EW__RUNNER_PROVES:
+        give_up(runner);
+        break;
     case EW__RUNNER_ENDS: /* somebody else holds its end of the connection */
         if (runner->link && !runner->dial)
             ew__link_close(runner->link, EW_ECLOSED);
@@ -350,6 +403,7 @@ ew_err ew__runner_init(ew__runner *runner, ew__pool *pool, uint16_t port) {
     bool v6 = strchr(host, ':') != NULL;
     char text[128];
     runner->pool = pool;
+    runner->hold = -1;
     runner->any_port = port == 0;
     (void)snprintf(text, sizeof text, "%s%.100s%s:%u", v6 ? "[" : "", host, v6 ? "]" : "", port);
     if (ew__address_parse(text, &runner->address) != EW_OK || runner->address.kind != EW__ADDR_TCP)
@@ -384,6 +438,7 @@ bool ew__runner_is_closed(const ew__runner *runner) {
 void ew__runner_done(ew__runner *runner) {
     if (!runner->pool)
         return;
+    release_port(runner);
     ew__timer_stop(&home_of(runner)->timers, &runner->timer);
     ew__free(home_of(runner)->env, (void *)runner->argv, runner->argv_size);
 }

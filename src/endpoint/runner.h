@@ -15,7 +15,8 @@ typedef enum ew__runner_state {
     EW__RUNNER_DOWN,   /* there is no process; ew__runner_want */
     EW__RUNNER_PAUSES, /* it is wanted, but was started a moment ago */
     EW__RUNNER_STARTS,
-    EW__RUNNER_DIALS, /* the process runs; there is no connection yet, or no longer */
+    EW__RUNNER_DIALS,  /* the process runs; without a connection, not yet or no longer */
+    EW__RUNNER_PROVES, /* it was dialled again; it has yet to answer on that connection */
     EW__RUNNER_UP,
     EW__RUNNER_ENDS /* it has ended, or is to: something of it, or its connection, is still there */
 } ew__runner_state;
@@ -46,6 +47,8 @@ struct ew__runner {
     uint32_t dial_ms;    /* from one dial to the next */
     uint8_t state;       /* ew__runner_state */
     bool any_port;
+    bool unheld; /* the program does not start while its port is reserved */
+    int hold;    /* reserves the port (ew__address_pick); -1: not reserved */
     bool closing;
     char problem[420]; /* why the last start failed */
 };

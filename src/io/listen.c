@@ -75,16 +75,23 @@ static void learn_port(int fd, ew__address *address) {
     ew__address_write_text(address);
 }
 
-ew_err ew__address_pick(ew__address *address) {
+/*
+ * A bound socket that does not listen keeps the kernel from giving the port to others, and permits a program that sets
+ * SO_REUSEADDR (or, as the same user, SO_REUSEPORT) to listen there.
+ */
+ew_err ew__address_pick(ew__address *address, int *ret_hold) {
     int fd = -1;
     if (address->kind != EW__ADDR_TCP)
         return EW_EINVAL;
     set_port(address, 0);
-    ew_err err = bound_socket(address, false, &fd);
+    ew_err err = bound_socket(address, true, &fd);
     if (err != EW_OK)
         return err;
     learn_port(fd, address);
-    close(fd);
+    if (ret_hold)
+        *ret_hold = fd;
+    else
+        close(fd);
     return EW_OK;
 }
 

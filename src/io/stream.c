@@ -10,7 +10,9 @@
 #include "io/stream.h"
 #include "io/tls.h"
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -20,6 +22,8 @@
 
 #define LINGER_MS 2000
 #define VECTORS 16
+#define STALL_CHECKS 4       /* samples of progress within stall_ms */
+#define HANG_UP_CHECK_MS 100 /* while reading is stopped */
 #define SOON_MS 1
 #define EARLY_BYTES ((size_t)8 * 1024) /* of one turn: then they leave before its end */
 
@@ -86,24 +90,95 @@ void ew__stream_close(ew__stream *stream, ew_err why) {
     uv_close(&stream->handle.any, on_closed);
 }
 
+/*
+ * Bytes that the peer has yet to take: those of the current write that the kernel has not taken, and those in the send
+ * queue of the socket that the peer has not acknowledged. A write may be many megabytes, and the socket becomes writable
+ * again only when a large part of its send queue has left, so neither event shows whether a slow peer reads.
+ */
+static uint32_t count_untaken(ew__stream *stream) {
+    size_t n = stream->waiter ? stream->raw->bytes : uv_stream_get_write_queue_size(uv_of(stream));
+    int in_socket = 0;
+    if (!stream->no_socket && ioctl(stream->fd, SIOCOUTQ, &in_socket) == 0)
+        n += (size_t)in_socket;
+    return (uint32_t)n;
+}
+
+/* More than before: another write has begun, and progress_at is that of the one before it. */
+static void note_progress(ew__stream *stream) {
+    uint32_t untaken = count_untaken(stream);
+    if ((int32_t)(untaken - stream->untaken) < 0)
+        stream->progress_at = stream->loop->home.now;
+    stream->untaken = untaken;
+}
+
+/* Progress is sampled, so the time of a stall is exact to a quarter of its limit. */
+static uint64_t next_check(uint64_t now, uint64_t end, uint64_t limit) {
+    uint64_t at = now + limit / STALL_CHECKS;
+    return at < end ? at : end;
+}
+
+/* The loop does not watch a socket that is neither read nor written: it is asked whether the peer has gone. */
+static bool needs_hang_up_check(const ew__stream *stream) {
+    bool socket = stream->kind == EW__STREAM_TCP || stream->kind == EW__STREAM_UNIX;
+    return socket && !stream->reading && !stream->finishing && !stream->closing;
+}
+
+/*
+ * A reset ends the stream. A peer that only sends no more may still read, and what it has sent may be unread. A Unix
+ * socket reports whether its peer has closed altogether; the stream ends if all was read.
+ */
+static void check_hang_up(ew__stream *stream) {
+    struct pollfd poll_fd = {.fd = stream->fd, .events = POLLRDHUP};
+    if (poll(&poll_fd, 1, 0) <= 0)
+        return;
+    bool reset = (poll_fd.revents & POLLERR) != 0;
+    bool closed = (poll_fd.revents & POLLHUP) != 0 && (stream->kind == EW__STREAM_TCP || stream->ended);
+    if (reset || closed) {
+        ew__stream_close(stream, EW_ECLOSED);
+    } else if (!stream->hung_up && !stream->ended && stream->events->hung_up) {
+        stream->hung_up = true;
+        stream->events->hung_up(stream);
+    }
+}
+
+static void on_stall(ew__timer *timer, uint64_t now);
+
+static void watch_hang_up(ew__stream *stream) {
+    ew__home *home = &stream->loop->home;
+    uint64_t at = home->now + EW__MS(HANG_UP_CHECK_MS);
+    if (!needs_hang_up_check(stream) || (ew__timer_active(&stream->stall) && stream->stall.at <= at))
+        return;
+    if (ew__timer_set(&home->timers, &stream->stall, at, on_stall) != EW_OK)
+        ew__stream_close(stream, EW_ENOMEM);
+}
+
 static void on_stall(ew__timer *timer, uint64_t now) {
     ew__stream *stream = ew__container_of(timer, ew__stream, stall);
-    if (!stream->lingering && stream->raw->bytes == 0)
+    if (needs_hang_up_check(stream))
+        check_hang_up(stream);
+    watch_hang_up(stream);
+    if (stream->closing || (!stream->lingering && (stream->raw->bytes == 0 || stream->patient)))
         return; /* it has caught up since, and may have been idle for long */
     uint64_t limit = EW__MS(stream->lingering ? LINGER_MS : stream->loop->home.limits->stall_ms);
-    if (now - stream->progress_at >= limit)
+    if (!stream->lingering)
+        note_progress(stream);
+    uint64_t end = stream->progress_at + limit, at = next_check(now, end, limit);
+    if (now >= end)
         ew__stream_close(stream, stream->lingering ? EW_OK : EW_ETIMEOUT);
-    else
-        (void)ew__timer_set(&stream->loop->home.timers, timer, stream->progress_at + limit, on_stall);
+    else if (!ew__timer_active(timer) || timer->at > at)
+        (void)ew__timer_set(&stream->loop->home.timers, timer, at, on_stall);
 }
 
 static void watch_progress(ew__stream *stream, uint64_t limit_ms) {
     ew__home *home = &stream->loop->home;
     if (stream->patient && !stream->lingering)
         return;
-    uint64_t at = stream->progress_at + EW__MS(limit_ms);
+    uint64_t limit = EW__MS(limit_ms), end = stream->progress_at + limit;
+    uint64_t at = next_check(home->now, end, limit);
     if (ew__timer_active(&stream->stall) && stream->stall.at <= at)
         return; /* it looks again when it fires */
+    if (!ew__timer_active(&stream->stall) && !stream->lingering)
+        note_progress(stream);
     if (ew__timer_set(&home->timers, &stream->stall, at, on_stall) != EW_OK)
         ew__stream_close(stream, EW_ENOMEM);
 }
@@ -471,6 +546,16 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
         *buf = uv_buf_init(stream->loop->read_buffer, (unsigned)EW__READ_BUFFER);
 }
 
+/*
+ * The end of input does not show whether a TCP peer has closed its socket or only its own direction. A closed socket
+ * answers data with a reset, which check_hang_up finds. An urgent byte is data that a peer which still reads does not
+ * find in its input. A TCP stack without urgent data delivers a space, so none is sent within a message or a TLS record.
+ */
+static void probe(ew__stream *stream) {
+    if (!stream->tls && stream->raw->bytes == 0)
+        (void)send(stream->fd, " ", 1, MSG_OOB | MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void ew__stream_ended(ew__stream *stream) {
     (void)uv_read_stop(uv_of(stream));
     stream->reading = false;
@@ -479,6 +564,9 @@ void ew__stream_ended(ew__stream *stream) {
         ew__stream_close(stream, EW_OK);
     else if (!stream->finishing)
         stream->events->eof(stream);
+    if (stream->kind == EW__STREAM_TCP && needs_hang_up_check(stream))
+        probe(stream);
+    watch_hang_up(stream);
     if (stream->beside && stream->beside->ended && !stream->closing)
         stream->beside->ended(stream);
 }
@@ -538,6 +626,8 @@ void ew__stream_read(ew__stream *stream, bool on) {
         ew__stream_close(stream, EW_EIO);
     else if (!on)
         (void)uv_read_stop(uv_of(stream));
+    if (!on)
+        watch_hang_up(stream);
 }
 
 bool ew__stream_readable(const ew__stream *stream) {

@@ -13,8 +13,13 @@
 typedef struct ew__stream_events {
     uint8_t *(*reserve)(ew__stream *stream, size_t *ret_size); /* where to read to; NULL for the loop's buffer */
     void (*data)(ew__stream *stream, const uint8_t *bytes, size_t n);
-    void (*eof)(ew__stream *stream);                /* the other side will send no more */
-    void (*drained)(ew__stream *stream);            /* what waits has fallen below out_low_bytes */
+    void (*eof)(ew__stream *stream);     /* the other side will send no more */
+    void (*drained)(ew__stream *stream); /* what waits has fallen below out_low_bytes */
+    /*
+     * Once, while reading is stopped: the other side sends no more, though not all of it was read. Its eof still comes
+     * if it is read on. May be NULL.
+     */
+    void (*hung_up)(ew__stream *stream);
     void (*secured)(ew__stream *stream);            /* TLS, accepted: the handshake is done, data may come; or NULL */
     void (*closed)(ew__stream *stream, ew_err why); /* last; the owner may free its memory now */
 } ew__stream_events;
@@ -60,11 +65,12 @@ struct ew__stream {
     ew__beside *beside;        /* NULL for connections */
     struct ew__waiter *waiter; /* waits until a full descriptor has room; not for TCP */
     ew__timer stall;           /* no progress in writing, or lingering too long */
-    uint64_t progress_at;      /* when the last bytes left */
+    uint64_t progress_at;      /* when the peer was last known to have taken bytes */
     uint64_t soon_at;          /* soon: when they leave at the latest */
     size_t writing;            /* bytes handed to libuv, still in `out` */
     ew_err why;
     uint32_t head_start; /* the turn in which something left before its end */
+    uint32_t untaken;    /* bytes that the peer had yet to take at the last sample (stream.c, note_progress) */
     int fd;              /* to write to */
     bool fd_apart;       /* it is not the handle's */
     uint8_t kind;        /* ew__stream_kind */
@@ -80,6 +86,7 @@ struct ew__stream {
     bool was_full;  /* drained is owed */
     bool patient;   /* set by the owner: it may leave what waits for it as long as it likes */
     bool last_sent; /* ew__stream_end: nothing will be added to `out` */
+    bool hung_up;   /* that event was sent */
     uint64_t bytes_in, bytes_out;
 };
 
@@ -159,10 +166,11 @@ ew_err ew__address_parse(const char *text, ew__address *ret);
  */
 ew_err ew__address_probe(const ew__address *address);
 /*
- * TCP: fills in a port that is free now, whatever it was before. Nobody holds it for us: whoever is to listen there
- * should be quick. Errors as ew__address_probe.
+ * TCP: fills in a port that is free now, whatever it was before. *ret_hold is a socket that reserves the port until the
+ * caller closes it: the kernel assigns the port to no other process. A program can listen there meanwhile if it sets
+ * SO_REUSEADDR, as servers do. ret_hold NULL: the port is not reserved. Errors as ew__address_probe.
  */
-ew_err ew__address_pick(ew__address *address);
+ew_err ew__address_pick(ew__address *address, int *ret_hold);
 
 /* ---- listening ---- */
 

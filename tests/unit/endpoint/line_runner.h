@@ -74,6 +74,12 @@ static inline void runner_run(line_runner *r, int i, unsigned number, const char
         (void)usleep(50 * 1000);
         _exit(5);
     }
+    if (strcmp(key, "dying") ==
+        0) { /* it is in its end: connections are gone, new ones get no further than the kernel */
+        runner_drop(r, i);
+        (void)usleep(400 * 1000);
+        _exit(4);
+    }
     if (strcmp(key, "heir") == 0) {
         runner_fork();
         _exit(5);

@@ -169,20 +169,34 @@ static void starts_at_the_second_try(void **state) {
     char mode[128];
     (void)snprintf(mode, sizeof mode, "flaky:/tmp/ew-manage-%ld", (long)getpid());
     (void)unlink(mode + 6);
-    begin(mode, 1, 0);
+    begin(mode, 1, free_port());
     start_call(&a, "pid", 0);
     expect(&a, EW_STATUS_UNAVAILABLE, "ended with code 3 before it listened");
     start_call(&a, "pid", 0);
     expect(&a, EW_STATUS_OK, "");
     finish();
     (void)unlink(mode + 6);
-    begin(mode, 2, 0); /* one of the two fails: nobody notices but the log */
+    begin(mode, 2, free_ports(2)); /* one of the two fails: only the log shows it */
     start_call(&a, "pid", 0);
     expect(&a, EW_STATUS_OK, "");
     run_until_logged(&w, "W ");
     assert_true(logged(&w, "ended with code 3 before it listened"));
     (void)ask("pid");
     run_until_linked(2);
+    finish();
+    (void)unlink(mode + 6);
+}
+
+/* A port that we chose is reserved for the program. If it ends early, it is started once more without that. */
+static void starts_again_without_a_reservation(void **state) {
+    (void)state;
+    asked a;
+    char mode[128];
+    (void)snprintf(mode, sizeof mode, "flaky:/tmp/ew-manage-hold-%ld", (long)getpid());
+    (void)unlink(mode + 6);
+    begin(mode, 1, 0);
+    start_call(&a, "pid", 0);
+    expect(&a, EW_STATUS_OK, "");
     finish();
     (void)unlink(mode + 6);
 }
@@ -257,6 +271,25 @@ static void it_dies(void **state) {
         (void)ask("pid");
         finish();
     }
+}
+
+/* A process whose connection is lost because it ends may be connected to for a while: no call is given to it. */
+static void it_takes_its_time_to_die(void **state) {
+    (void)state;
+    asked a, more[8];
+    begin("plain", 1, 0);
+    for (int i = 0; i < 3; i++) {
+        long pid = ask("pid");
+        start_call(&a, "dying", 0);
+        expect(&a, EW_STATUS_UNAVAILABLE, "lost");
+        for (size_t k = 0; k < sizeof more / sizeof *more; k++)
+            start_call(&more[k], "pid", 0);
+        for (size_t k = 0; k < sizeof more / sizeof *more; k++) {
+            expect(&more[k], EW_STATUS_OK, "");
+            assert_true(strtol(more[k].text, NULL, 10) != pid);
+        }
+    }
+    finish();
 }
 
 /* The process runs, its connection does not: it is dialled again. */
@@ -419,11 +452,23 @@ int main(int argc, char **argv) {
     if (n < 0)
         return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls),          cmocka_unit_test(is_told),        cmocka_unit_test(several),
-        cmocka_unit_test(ports_in_a_row), cmocka_unit_test(does_not_start), cmocka_unit_test(starts_at_the_second_try),
-        cmocka_unit_test(port_in_use),    cmocka_unit_test(waits),          cmocka_unit_test(it_dies),
-        cmocka_unit_test(it_hangs_up),    cmocka_unit_test(it_is_stuck),    cmocka_unit_test(nobody_is_left),
-        cmocka_unit_test(aside),          cmocka_unit_test(dialled),        cmocka_unit_test(no_memory),
+        cmocka_unit_test(calls),
+        cmocka_unit_test(is_told),
+        cmocka_unit_test(several),
+        cmocka_unit_test(ports_in_a_row),
+        cmocka_unit_test(does_not_start),
+        cmocka_unit_test(starts_at_the_second_try),
+        cmocka_unit_test(starts_again_without_a_reservation),
+        cmocka_unit_test(port_in_use),
+        cmocka_unit_test(waits),
+        cmocka_unit_test(it_dies),
+        cmocka_unit_test(it_takes_its_time_to_die),
+        cmocka_unit_test(it_hangs_up),
+        cmocka_unit_test(it_is_stuck),
+        cmocka_unit_test(nobody_is_left),
+        cmocka_unit_test(aside),
+        cmocka_unit_test(dialled),
+        cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static void picks(void **state) {
     struct sockaddr_in name;
     (void)state;
     parse("localhost:80", &address);
-    assert_int_equal(ew__address_pick(&address), EW_OK);
+    assert_int_equal(ew__address_pick(&address, NULL), EW_OK);
     assert_true(address.port > 0 && address.port != 80);
     char text[32];
     (void)snprintf(text, sizeof text, "127.0.0.1:%u", address.port);
@@ -87,7 +87,37 @@ static void picks(void **state) {
     assert_int_equal(ew__address_probe(&address), EW_EADDRINUSE);
     close(fd);
     parse("unix:/x", &address);
-    assert_int_equal(ew__address_pick(&address), EW_EINVAL);
+    assert_int_equal(ew__address_pick(&address, NULL), EW_EINVAL);
+}
+
+static int try_to_bind(uint16_t port, bool reuse) {
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0), one = reuse;
+    assert_true(fd >= 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one), 0);
+    if (bind(fd, (struct sockaddr *)&name, sizeof name) == 0 && listen(fd, 1) == 0)
+        return fd;
+    assert_int_equal(errno, EADDRINUSE);
+    close(fd);
+    return -1;
+}
+
+/* A port that is reserved: the program that it is for can listen there, others cannot come upon it. */
+static void holds(void **state) {
+    ew__address address;
+    int hold = -1;
+    (void)state;
+    parse("localhost:0", &address);
+    assert_int_equal(ew__address_pick(&address, &hold), EW_OK);
+    assert_true(hold >= 0);
+    assert_int_equal(try_to_bind(address.port, false), -1);
+    int fd = try_to_bind(address.port, true);
+    assert_true(fd >= 0);
+    close(fd);
+    close(hold);
+    fd = try_to_bind(address.port, true);
+    assert_true(fd >= 0);
+    close(fd);
 }
 
 static void meets_itself(void **state) {
@@ -190,6 +220,7 @@ int main(void) {
         cmocka_unit_test(length_of_a_path),
         cmocka_unit_test(standard_input_and_output),
         cmocka_unit_test(picks),
+        cmocka_unit_test(holds),
         cmocka_unit_test(meets_itself),
         cmocka_unit_test(nonsense),
         cmocka_unit_test(special_addresses),

@@ -1,10 +1,12 @@
 /*
  * tests/unit/io/test_stream.c: TCP streams: the size of an idle one, keep-alive, a connection and its end, bytes that
- * may wait for others.
+ * may wait for others, a slow reader.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/io/world.h"
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 
 typedef struct door {
     ew__listener listener;
@@ -167,11 +169,99 @@ static void cannot_listen_on_stdio(void **state) {
     world_done(&w);
 }
 
+/* ---- a slow reader of one large write ---- */
+
+#define LARGE ((size_t)12 << 20)
+#define PIECE ((size_t)64 * 1024)
+
+static void skip_ms(world *w, uint64_t ms) {
+    w->skipped += EW__MS(ms);
+    (void)ew__home_read_clock(&w->loop.home);
+    for (int i = 0; i < 3; i++) /* the first turn wakes up by its tick, the next runs the timers that are due */
+        uv_run(w->loop.uv, UV_RUN_ONCE);
+}
+
+/* Bytes that the reader's kernel has not acknowledged. */
+static size_t count_left(const end *e) {
+    int n = 0;
+    assert_int_equal(ioctl(e->stream.fd, SIOCOUTQ, &n), 0);
+    return uv_stream_get_write_queue_size(&e->stream.handle.stream) + (size_t)n;
+}
+
+/* The peer reads until the sender's side shows that bytes have been taken; how many it has read. */
+static size_t read_some(world *w, const end *sender, int fd) {
+    static char piece[PIECE];
+    size_t before = count_left(sender), n = 0;
+    uint64_t until = ew__home_read_clock(&w->loop.home) + PATIENCE_NS;
+    while (!sender->n_closed && count_left(sender) >= before) {
+        ssize_t got = recv(fd, piece, sizeof piece, MSG_DONTWAIT);
+        n += got > 0 ? (size_t)got : 0;
+        assert_true(ew__home_read_clock(&w->loop.home) < until);
+        uv_run(w->loop.uv, UV_RUN_ONCE);
+    }
+    return n;
+}
+
+static int connect_slowly(uint16_t port) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), size = 32 * 1024;
+    struct sockaddr_in name = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_true(fd >= 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&name, sizeof name), 0);
+    return fd;
+}
+
+static void on_released(void *ud) { (void)ud; }
+
+/* One write lasts for many times stall_ms: each byte that the peer takes is progress. Then it takes nothing more. */
+static void steady_reader(void **state) {
+    world w;
+    door d = {.n_closed = 0};
+    end server;
+    ew__address address;
+    char *bytes = calloc(1, LARGE);
+    (void)state;
+    assert_non_null(bytes);
+    world_init(&w);
+    assert_int_equal(ew__address_parse("127.0.0.1:0", &address), EW_OK);
+    assert_int_equal(ew__listen(&d.listener, &w.loop, &address, on_connection), EW_OK);
+    end_init(&server, &w);
+    d.next = &server;
+    int fd = connect_slowly(address.port);
+    while (!server.stream.loop)
+        uv_run(w.loop.uv, UV_RUN_ONCE);
+    ew__out_ref(&server.out, bytes, LARGE, on_released, NULL);
+    ew__stream_flush(&server.stream);
+    assert_true(server.stream.writing > LARGE / 4);
+    size_t writing = server.stream.writing, taken = 0;
+    for (int i = 0; i < 12; i++) { /* 120 s, in steps that are shorter than the 30 s */
+        taken += read_some(&w, &server, fd);
+        skip_ms(&w, 10000);
+        assert_int_equal(server.n_closed, 0);
+    }
+    assert_true(taken > 0 && server.stream.writing == writing); /* still the same write */
+    for (int i = 0; i < 3; i++) {                               /* what is under way may still be counted once */
+        assert_int_equal(server.n_closed, 0);
+        skip_ms(&w, 9000);
+    }
+    for (int i = 0; i < 4; i++)
+        skip_ms(&w, 9000);
+    run_until(&w, &server.n_closed, 1);
+    assert_int_equal(server.why, EW_ETIMEOUT);
+    close(fd);
+    end_free(&server);
+    ew__listener_close(&d.listener, on_door_closed);
+    run_until(&w, &d.n_closed, 1);
+    world_done(&w);
+    free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(echo_and_options),       cmocka_unit_test(nobody_there),
         cmocka_unit_test(bytes_that_may_wait),    cmocka_unit_test(size_of_an_idle_stream),
-        cmocka_unit_test(cannot_listen_on_stdio),
+        cmocka_unit_test(cannot_listen_on_stdio), cmocka_unit_test(steady_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

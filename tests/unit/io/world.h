@@ -33,7 +33,8 @@ typedef struct world {
     ew__loop loop;
     ew_env env;
     ew_limits limits;
-    uv_timer_t tick; /* so that a wait sees its deadline */
+    uv_timer_t tick;  /* so that a wait sees its deadline */
+    uint64_t skipped; /* nanoseconds that the loop's clock is ahead of the machine's */
     bool closed;
     uint64_t n_allocations, fail_at; /* the allocation with that number fails; 0: none */
     char *log;
@@ -65,6 +66,8 @@ static inline void *count_alloc(void *ud, void *ptr, size_t old_size, size_t new
     return ew_env_default()->alloc(NULL, ptr, old_size, new_size);
 }
 
+static inline uint64_t skewed_now(void *ud) { return ew_env_default()->now_ns(NULL) + ((world *)ud)->skipped; }
+
 static inline void keep_line(void *ud, ew_log_level level, const char *room, ew_str line) {
     world *w = ud;
     (void)room;
@@ -85,6 +88,7 @@ static inline void world_init(world *w) {
     memset(w, 0, sizeof *w);
     w->env = *ew_env_default();
     w->env.alloc = count_alloc;
+    w->env.now_ns = skewed_now;
     w->env.log = keep_line;
     w->env.ud = w;
     w->log = calloc(1, (1 << 20) + 1);
