@@ -1,6 +1,13 @@
 # ew_sources(a.c b.c ...), called by a room's CMakeLists.txt: adds these files to the room's object library. A room is a folder of
 # src/ (or of src/wire/); all rooms but cli become the library. Paths are relative to the room.
 # SPDX-License-Identifier: Apache-2.0
+
+# ew_small_sources(a.c ...), likewise: files that run at start or for output, not for each call. A release optimises them for size.
+function(ew_small_sources)
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+    ew_sources(${ARGN})
+endfunction()
+
 function(ew_sources)
     file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
     string(REPLACE "/" "_" target "ew_room_${room}")

@@ -36,18 +36,14 @@ struct turn {
 /* ---- speaking first ---- */
 
 /* Sends {"type":TYPE,"payload":PAYLOAD} to the client, as a notification unless request says otherwise. */
-static ew_err tell(turn *t, const char *type, ew_request_options request, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    int n = ew_json_vformat(NULL, 0, format, args);
-    va_end(args);
+static ew_err tell_args(turn *t, const char *type, ew_request_options request, const char *format, const ew_arg *args,
+                        size_t n_args) {
+    int n = ew_json_format_args(NULL, 0, format, args, n_args);
     size_t room = n < 0 ? 0 : (size_t)n + strlen(type) + 32;
     char *payload = room ? malloc(2 * room) : NULL;
     if (!payload)
         return n < 0 ? (ew_err)n : EW_ENOMEM;
-    va_start(args, format);
-    (void)ew_json_vformat(payload, room, format, args);
-    va_end(args);
+    (void)ew_json_format_args(payload, room, format, args, n_args);
     char *params = payload + room;
     int len = ew_json_format(params, room, "{\"type\":%Q,\"payload\":%s}", type, payload);
     request.action = request.notify ? EW_STR("event") : EW_STR("request");
@@ -57,6 +53,7 @@ static ew_err tell(turn *t, const char *type, ew_request_options request, const 
     return err;
 }
 
+#define tell(t, type, request, ...) tell_args(t, type, request, EW_FORMAT(__VA_ARGS__))
 #define EVENT ((ew_request_options){.notify = true})
 
 /* The text must be a JSON string already. */
@@ -87,8 +84,12 @@ static void on_cancel(ew_call *call, void *arg) {
 
 static void finish(turn *t, bool approved) {
     int letters = 0;
-    for (size_t i = 0; i < t->text.len; i++)
-        letters += (t->text.ptr[i] | 0x20) >= 'a' && (t->text.ptr[i] | 0x20) <= 'z';
+    size_t len = 0;
+    char *text = ew_call_alloc(t->call, t->text.len);
+    if (!text || ew_json_string(t->text, text, t->text.len, &len) != EW_OK)
+        len = 0; /* an unpaired surrogate is not text */
+    for (size_t i = 0; i < len; i++)
+        letters += (text[i] | 0x20) >= 'a' && (text[i] | 0x20) <= 'z';
     if (approved)
         (void)tell(t, "ToolResult", EVENT,
                    "{\"tool_call_id\":\"call-%s\",\"return_value\":{\"is_error\":false,\"output\":\"%d\","
@@ -105,8 +106,10 @@ static void finish(turn *t, bool approved) {
     end_turn(t, "finished");
 }
 
-static bool is(ew_str word, const char *other) {
-    return word.len == strlen(other) && memcmp(word.ptr, other, word.len) == 0;
+static bool is(ew_str string, const char *other) {
+    char text[32];
+    size_t n = 0;
+    return ew_json_string(string, text, sizeof text, &n) == EW_OK && ew_str_eq((ew_str){text, n}, ew_str_from(other));
 }
 
 /* The client's word. It may come when the turn is over, or never: then the library ends the request. */
@@ -114,12 +117,12 @@ static void on_approval(ew_request *request, const ew_end *end, void *ud) {
     turn *t = ud;
     (void)request;
     if (!t->over) {
-        ew_str word = end->status == EW_STATUS_OK ? ew_json_get_str(end->result, "/response", EW_STR("")) : EW_STR("");
+        ew_str word = end->status == EW_STATUS_OK ? ew_json_get(end->result, "/response") : EW_STR("");
         bool always = is(word, "approve_for_session");
         bool approved = always || is(word, "approve");
         t->agent->trusted = t->agent->trusted || always;
-        (void)tell(t, "ApprovalResponse", EVENT, "{\"request_id\":%Q,\"response\":%q}", t->id,
-                   approved ? word : EW_STR("reject"));
+        (void)tell(t, "ApprovalResponse", EVENT, "{\"request_id\":%Q,\"response\":%j}", t->id,
+                   approved ? word : EW_STR("\"reject\""));
         finish(t, approved);
     }
     ew_call_unref(t->call);
@@ -217,7 +220,10 @@ static void steer(ew_call *call, void *arg) {
 
 static void set_plan_mode(ew_call *call, void *arg) {
     agent *a = arg;
-    a->plan_mode = ew_json_get_bool(ew_call_input(call), "/enabled", false);
+    bool on = false;
+    if (!ew_call_input_bool(call, "/enabled", &on))
+        return; /* it is not a boolean: the call has failed */
+    a->plan_mode = on;
     ew_call_donef(call, "{\"status\":\"ok\",\"plan_mode\":%b}", a->plan_mode);
 }
 

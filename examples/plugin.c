@@ -9,36 +9,25 @@
 
 static char greeting[64] = "Hello";
 
-/* The input as plain text, in the call's memory; NULL: the call has failed. */
-static char *text_of(ew_call *call, size_t *ret_len) {
-    ew_str input = ew_call_input(call);
-    char *text = ew_call_alloc(call, input.len);
-    if (!text)
-        ew_call_fail(call, EW_STATUS_RESOURCE_EXHAUSTED, NULL);
-    else if (ew_json_string(input, text, input.len, ret_len) == EW_OK)
-        return text;
-    else
-        ew_call_fail(call, EW_STATUS_INVALID_ARGUMENT, "the input must be a string");
-    return NULL;
-}
-
 static void upper(ew_call *call, void *arg) {
     (void)arg;
-    size_t n = 0;
-    char *text = text_of(call, &n);
-    if (!text)
+    ew_str text = {0};
+    if (!ew_call_input_str(call, "", &text))
+        return; /* it is not a string: the call has failed with INVALID_ARGUMENT */
+    char *result = ew_call_alloc(call, text.len + 1);
+    if (!result) {
+        ew_call_fail(call, EW_STATUS_RESOURCE_EXHAUSTED, NULL);
         return;
-    for (size_t i = 0; i < n; i++)
-        if (text[i] >= 'a' && text[i] <= 'z')
-            text[i] = (char)(text[i] - 'a' + 'A');
-    ew_call_donef(call, "%q", (ew_str){text, n});
+    }
+    for (size_t i = 0; i < text.len; i++)
+        result[i] = text.ptr[i] >= 'a' && text.ptr[i] <= 'z' ? (char)(text.ptr[i] - 'a' + 'A') : text.ptr[i];
+    ew_call_donef(call, "%q", ((ew_str){result, text.len}));
 }
 
 static void welcome(ew_call *call, void *arg) {
-    size_t n = 0;
-    const char *name = text_of(call, &n);
-    if (name)
-        ew_call_donef(call, "{\"greeting\":%Q,\"name\":%q}", (const char *)arg, (ew_str){name, n});
+    ew_str name = {0};
+    if (ew_call_input_str(call, "", &name))
+        ew_call_donef(call, "{\"greeting\":%q,\"name\":%q}", (const char *)arg, name);
 }
 
 /* What the host calls once. An error keeps it from starting: better now than at the first call. */

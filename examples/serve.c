@@ -7,7 +7,9 @@
 
 static void greet(ew_call *call, void *arg) {
     (void)arg;
-    ew_str name = ew_json_get_str(ew_call_input(call), "/name", EW_STR("world"));
+    ew_str name = EW_STR("world"); /* unless the input has another */
+    if (!ew_call_input_str(call, "/name", &name))
+        return; /* it is not a string: the call has failed with INVALID_ARGUMENT */
     ew_call_chunkf(call, "{\"text\":%q}", name);
     ew_call_donef(call, "{\"greeted\":%q}", name);
 }

@@ -40,7 +40,10 @@ static void numbers(ew_call *call, void *arg) {
         ew_call_fail(call, EW_STATUS_RESOURCE_EXHAUSTED, NULL);
         return;
     }
-    *s = (state){.next = 1, .n = ew_json_get_int(ew_call_input(call), "/n", 10)};
+    *s = (state){.next = 1, .n = 10};
+    if (!ew_call_input_int(call, "/n", &s->n)) {
+        return; /* it is not an integer: the call has failed with INVALID_ARGUMENT */
+    }
     ew_call_on_cancel(call, cancelled, NULL);
     ew_call_on_room(call, send_some, s); /* the first time there is room at once */
 }

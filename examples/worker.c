@@ -8,8 +8,10 @@
 #include <stdio.h>
 
 static void greet(ew_call *call, void *arg) {
-    ew_str name = ew_json_get_str(ew_call_input(call), "/name", EW_STR("world"));
+    ew_str name = EW_STR("world");
     (void)arg;
+    if (!ew_call_input_str(call, "/name", &name))
+        return; /* it is not a string: the call has failed with INVALID_ARGUMENT */
     (void)ew_call_chunk(call, EW_STR("\"thinking\"")); /* kept, too: ew_jobs_wait and GET /jobs/ID/stream tell it */
     (void)ew_call_donef(call, "{\"greeted\":%q}", name);
 }

@@ -1,6 +1,6 @@
 /*
  * fuzz/fuzz_jsonrpc.c: a whole session of the jsonrpc wire, serving or calling, on a socket or on stdio, with actions
- * of ours and calls of ours. The first byte of the input chooses; from then on bytes are what the peer says, and 0xff
+ * of ours and calls of ours. The first byte of the input chooses, also the dialect of a peer that is called; from then on bytes are what the peer says, and 0xff
  * with the byte behind it is something that happens: a call, input, a cancel, time, a peer that does not read.
  * Whatever happens: what leaves is whole lines of JSON, every call of ours ends once, and nothing is left behind.
  * SPDX-License-Identifier: Apache-2.0
@@ -146,6 +146,10 @@ static void act(world *w, ew__peer *peer, uint8_t what) {
     default:
         if (what & 1)
             peer->wire->drain(peer);
+        else if (what & 2 && peer->role == EW__CALL)
+            peer->wire->leave(peer);
+        else
+            (void)peer->wire->sharing(peer);
     }
 }
 
@@ -200,7 +204,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__home home = {.ops = &home_ops};
     add_session_actions(&registry, &env);
     ew__home_init(&home, &env, &limits);
-    ew__site site = {.actions = ew__registry_get(&registry), .token = data[0] & 4 ? EW_STR("t") : EW_STR("")};
+    ew__site site = {.actions = ew__registry_get(&registry),
+                     .token = data[0] & 4 ? EW_STR("t") : EW_STR(""),
+                     .dialect = (uint8_t)(data[0] >> 3 & 7)};
     ew__role role = data[0] & 1 ? EW__CALL : EW__SERVE;
     ew__peer *peer = calloc(1, sizeof(ew__jr_peer));
     check(peer != NULL);

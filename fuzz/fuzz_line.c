@@ -112,14 +112,16 @@ static void check_whole_value(ew__line line, const uint8_t *data, size_t size, o
     while (text.len > 0 && memchr(" \t\r\n", text.ptr[text.len - 1], 4) != NULL) {
         text.len--;
     }
-    bool fits = line.framing != EW__FRAMING_HEADERS && text.len > 0 && text.len <= line.max;
+    bool by_value = line.framing == EW__FRAMING_LINES || line.framing == EW__FRAMING_AUTO;
+    bool fits = by_value && text.len > 0 && text.len <= line.max;
     if (fits && (text.ptr[0] == '{' || text.ptr[0] == '[') && ew__json_validate(text, NULL) == EW_OK) {
         check(out.n_events == 1 && out.last.ptr == text.ptr && out.last.len == text.len);
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const uint8_t framings[] = {EW__FRAMING_LINES, EW__FRAMING_HEADERS, EW__FRAMING_LINES, EW__FRAMING_AUTO};
+    static const uint8_t framings[] = {EW__FRAMING_LINES, EW__FRAMING_HEADERS, EW__FRAMING_WHOLE_LINES,
+                                       EW__FRAMING_AUTO};
     static const size_t limits[] = {12, 64, 1000, 1 << 20};
     if (size < 2) {
         return 0;

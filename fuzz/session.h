@@ -92,6 +92,16 @@ static inline void fail_with_all(ew_call *call, void *arg) {
     (void)ew_call_fail_with(call, &fault);
 }
 
+/* Sends a chunk, then a result, that are nested too deep for a payload. */
+static inline void send_deep(ew_call *call, void *arg) {
+    char text[2 * (EW_PAYLOAD_DEPTH + 1)];
+    (void)arg;
+    memset(text, '[', sizeof text / 2);
+    memset(text + sizeof text / 2, ']', sizeof text / 2);
+    (void)ew_call_chunk(call, ew__str(text, sizeof text));
+    (void)ew_call_done(call, ew__str(text, sizeof text));
+}
+
 /* Sends chunks as one batch. */
 static inline void send_chunks(ew_call *call, void *arg) {
     const ew_str chunks[] = {EW_STR("1"), EW_STR("\"two\""), EW_STR("[3]"), EW_STR("{\"four\":4}")};
@@ -107,9 +117,10 @@ static inline void add_session_actions(ew__registry *registry, const ew_env *env
     static const struct {
         const char *key;
         ew_handler_fn fn;
-    } actions[] = {{"/f/echo", echo},         {"/f/relay", relay}, {"/f/later", later}, {"/f/fail", fail_with_all},
-                   {"/f/batch", send_chunks}, {"/f/same", echo},   {"/g/same", echo}};
+    } actions[] = {{"/f/echo", echo},         {"/f/relay", relay},    {"/f/later", later}, {"/f/fail", fail_with_all},
+                   {"/f/batch", send_chunks}, {"/f/deep", send_deep}, {"/f/same", echo},   {"/g/same", echo}};
     ew_action_options options = {.description = "with metadata",
+                                 .input_stream = true,
                                  .input_schema = "{\"type\":\"object\",\"properties\":{\"a\":{}}}",
                                  .metadata = "{\"a\":[1,\"x\",[]],\"b\":null,\"c\":{\"d\":true}}"};
     check(ew__registry_init(registry, env) == EW_OK);

@@ -32,23 +32,35 @@ typedef struct ew_action_options {
     const char *output_schema;
     const char *stream_schema; /* of one chunk */
     const char *metadata;      /* JSON object text; handed out by listings */
-    bool may_block;            /* run the handler on a worker thread instead of on the loop */
+    bool may_block; /* run the handler on a worker thread; it ends the call or keeps it before it returns (call.h) */
     /*
      * JSON pointers ("/password", * for any member or element), NULL-ended: values of the input and the result that reach
      * no trace. A schema can mark them, too: "x-everywire-secret": true, or "format": "password".
      */
     const char *const *secrets;
     bool unchecked_output; /* output_schema and stream_schema describe only: nothing is checked against them */
+    /*
+     * The handler reads an input stream (ew_call_on_input). Listings say it as Genkit does, "bidi":true in the metadata:
+     * its Dev UI then offers to send one. It only describes: any action may be called with an input stream.
+     */
+    bool input_stream;
 } ew_action_options;
 
 /* Everything is optional; zero means the default. */
+/* Which callers see the stack traces that upstreams put into the details of their faults. */
+typedef enum ew_stack_traces {
+    EW_STACK_TRACES_LOCAL, /* those on this machine: loopback, Unix sockets, pipes; and peers that the app dialled */
+    EW_STACK_TRACES_ALL,
+    EW_STACK_TRACES_NONE
+} ew_stack_traces;
+
 typedef struct ew_app_options {
     const ew_env *env;      /* memory, clock, random, log; borrowed for the life of the app. NULL: ew_env_default */
     ew_limits limits;       /* members that are zero take their default */
     unsigned threads;       /* event loops; 0: one per core */
     struct uv_loop_s *loop; /* run on this libuv loop of the host, on its thread, instead of own threads; borrowed */
     uint64_t drain_ms;      /* how long ew_app_stop lets running calls finish; 0: 10 s */
-    const char *const *allow_hosts; /* further Host names accepted on HTTP, NULL-ended; copied */
+    const char *const *allow_hosts; /* further hosts accepted on HTTP: NAME or *.DOMAIN, [:PORT]; NULL-ended; copied */
     bool allow_remote;              /* let listeners bind other addresses than loopback ones; see tokens */
     const char *runtime_id;         /* what managers know this program by; copied. NULL: the process id */
     /*
@@ -74,7 +86,23 @@ typedef struct ew_app_options {
     const char
         *token; /* shown to imports that have none of their own and to managers that are dialled; as in client.h */
     ew_tls_options tls; /* for listeners, managers and imports that speak TLS; copied */
+    ew_stack_traces stack_traces;
+    /*
+     * Statuses that another attempt cannot change, a set of EW_STATUS_BIT. A job that fails with one of them, and is not
+     * marked as retryable, is a dead letter at once: in this app's worker, and in an RRQ worker that this app is a
+     * runner of. 0: INVALID_ARGUMENT and UNIMPLEMENTED; EW_FINAL_NONE: none.
+     */
+    uint32_t final_statuses;
+    /*
+     * How long the actions of a runtime that dialled this app and has left stay listed, marked as away: calls to them
+     * wait for it (limits.reconnect_ms), then fail with UNAVAILABLE. 0: 60 s; EW_NO_GRACE: they are removed at once.
+     */
+    uint64_t runtime_grace_ms;
 } ew_app_options;
+
+#define EW_STATUS_BIT(status) (UINT32_C(1) << (status))
+#define EW_FINAL_NONE EW_STATUS_BIT(EW_STATUS_OK)
+#define EW_NO_GRACE UINT64_MAX
 
 /*
  * A new app. name is for people (listings, logs). NULL when there is no memory. Any thread; from then on one thread
@@ -163,8 +191,9 @@ EW_API void ew_app_stop(ew_app *app);
 EW_API ew_err ew_app_wait(ew_app *app);
 
 /*
- * What went wrong last in a function of this app, one line for people; "" when nothing did. Borrowed until the next
- * call.
+ * Why the last function that registers something with this app or starts it failed, one line for people; "" if it
+ * succeeded. ew_app_wait, ew_app_wait_imports and ew_app_renew_tls leave it as it is: another thread may be in them.
+ * Borrowed until the next call.
  */
 EW_API const char *ew_app_error(const ew_app *app);
 

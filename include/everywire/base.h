@@ -25,6 +25,13 @@ extern "C" {
 #define EW_API
 #endif
 
+/* The compiler warns about a call whose result is not used. */
+#if defined(__GNUC__)
+#define EW_MUST_USE __attribute__((warn_unused_result))
+#else
+#define EW_MUST_USE
+#endif
+
 /* A piece of text or bytes with its length: never owned, never ended by NUL. An empty slice may have ptr NULL. */
 typedef struct ew_str {
     const char *ptr;

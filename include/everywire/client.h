@@ -5,7 +5,10 @@
  * By default it has a loop thread of its own; callbacks run there and must not block.
  *
  * Targets: "http://HOST:PORT[/BASE]"; "jsonrpc://HOST:PORT", "jsonrpc+unix:PATH", "jsonrpc+stdio:" (a program that the
- * client starts, see `command`). "?framing=lsp" behind a jsonrpc target: write Content-Length headers instead of lines.
+ * client starts, see `command`). Options behind a jsonrpc target, "?NAME=VALUE", joined by "&":
+ * "framing=lsp" writes Content-Length headers instead of lines; "params=null" sends the member `params` also when there
+ * is no input, as the Go codec requires; "stream=events" reads {"chunk":C}, {"result":R} and {"error":E} from the frames
+ * of a stream; "discover=no" states that the peer is not everywire, so that it is not asked.
  * "reflection://HOST:PORT": the client is a manager that Genkit runtimes dial (port 0 picks a free one, see
  * ew_client_port); calls wait until one has connected, and reach the one that has the action. "rrq://HOST:PORT": an RRQ
  * runner, somebody else's or one that the client starts there (see `command`; then port 0 picks a free one).
@@ -157,8 +160,8 @@ typedef struct ew_request_options {
 /*
  * A client for a target. options may be NULL. Nothing is connected yet; reflection: it listens. EW_OK; EW_EINVAL: not a
  * target, EW_EUNSUPPORTED: no such wire in this build, EW_EADDRINUSE, EW_EACCESS: it cannot listen there, or may not;
- * EW_ENOTFOUND, EW_EINVAL, EW_EACCESS also for the files of `tls`; EW_ENOMEM; EW_EIO. ret_problem, if not NULL, gets a
- * line for people, which lasts until this thread's next call of this function.
+ * EW_ENOTFOUND, EW_EINVAL, EW_EACCESS also for the files of `tls`; EW_ENOMEM; EW_EIO. On failure
+ * ret_problem, if not NULL, gets a line for people, which lasts until this thread's next call of this function.
  */
 EW_API ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
                             const char **ret_problem);
@@ -169,12 +172,16 @@ EW_API int ew_client_port(const ew_client *client);
 /* How many runtimes are connected to a "reflection:" client now; 0 for other targets. Any thread. */
 EW_API unsigned ew_client_runtimes(const ew_client *client);
 
-/* Cancels what runs, closes everything, frees. NULL is fine. Not from a callback. Returns NULL. */
+/*
+ * Cancels the calls that run, closes everything, frees. Returns once the cancels have left, which takes a second at
+ * most; programs that the client has started end first. NULL is fine. Not from a callback. Returns NULL.
+ */
 EW_API ew_client *ew_client_free(ew_client *client);
 
 /*
  * Starts a call. EW_OK: on_end will come once, and *ret_request (if not NULL) is the caller's until ew_request_free;
  * with ret_request NULL the client keeps it. EW_EINVAL, EW_ESYNTAX (input, context or labels are no JSON),
+ * EW_ELIMIT (one of them has more than EW_PAYLOAD_DEPTH levels),
  * EW_EUNSUPPORTED (the wire cannot carry it: the client's README says what it can), EW_ENOMEM, EW_ECLOSED: nothing
  * was started. Any thread.
  */
@@ -229,8 +236,9 @@ EW_API ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end)
 EW_API void ew_request_cancel(ew_request *request);
 
 /*
- * Sends one input chunk. EW_OK; EW_FULL: taken, wait for on_room or ew_request_wait_room before the next; EW_ELIMIT
- * (not taken: a sender that never waits), EW_ESYNTAX, EW_EUNSUPPORTED, EW_EENDED, EW_ENOMEM. Any thread.
+ * Sends one input chunk. EW_OK; EW_FULL: taken, wait for on_room or ew_request_wait_room before the
+ * next; EW_ELIMIT (not taken: a sender that never waits, or more than EW_PAYLOAD_DEPTH levels),
+ * EW_ESYNTAX, EW_EUNSUPPORTED, EW_EENDED, EW_ENOMEM. Any thread.
  */
 EW_API ew_err ew_request_send(ew_request *request, ew_str json);
 

@@ -12,6 +12,7 @@
 #include <everywire/call.h>
 #include <everywire/client.h>
 #include <everywire/env.h>
+#include <everywire/format.h>
 #include <everywire/frames.h>
 #include <everywire/gateway.h>
 #include <everywire/jobs.h>

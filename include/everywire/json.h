@@ -11,7 +11,7 @@
 #define EVERYWIRE_JSON_H
 
 #include <everywire/base.h>
-#include <stdarg.h>
+#include <everywire/format.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,7 +28,7 @@ typedef enum ew_json_type {
 } ew_json_type;
 
 /*
- * Validates one JSON value with optional white space around it: RFC 8259, UTF-8, at most 128 levels deep.
+ * Validates one JSON value with optional white space around it: RFC 8259, UTF-8, at most EW_PAYLOAD_DEPTH levels.
  * Returns EW_OK, EW_ESYNTAX or EW_ELIMIT (too deep); ret_position, if not NULL, then gets the byte where it failed.
  */
 EW_API ew_err ew_json_check(ew_str text, size_t *ret_position);
@@ -47,36 +47,33 @@ EW_API ew_str ew_json_get(ew_str json, const char *pointer);
 EW_API ew_str ew_json_member(ew_str object, ew_str name);
 
 /*
- * The inside of the string at `pointer`, or `fallback` when it is missing, no string, or holds an escape (\n, \u00e9):
- * such a string has no slice that is its value; use ew_json_string for it. "" as pointer reads `json` itself.
+ * The readers below take a value, as ew_json_get or ew_json_member gave it, and never replace it by a default. They
+ * return EW_OK; EW_ENOTFOUND if the slice is empty (there is no such value); EW_ETYPE if the value has another type or
+ * does not fit. A handler reads its input with ew_call_input_str and its relatives (call.h) instead.
  */
-EW_API ew_str ew_json_get_str(ew_str json, const char *pointer, ew_str fallback);
 
 /*
- * The integer at `pointer`, exact over the whole range of int64_t; `fallback` when it is missing, no integer or too
- * large.
- */
-EW_API int64_t ew_json_get_int(ew_str json, const char *pointer, int64_t fallback);
-
-/* The number at `pointer` as a double, or `fallback`. */
-EW_API double ew_json_get_double(ew_str json, const char *pointer, double fallback);
-
-/* The boolean at `pointer`, or `fallback`. */
-EW_API bool ew_json_get_bool(ew_str json, const char *pointer, bool fallback);
-
-/*
- * Decodes a JSON string value (with its quotes) to UTF-8 into buf. *ret_len gets the length needed, also when the
- * buffer was too small. Returns EW_OK, EW_ETYPE (no string, or a lone surrogate that UTF-8 cannot hold) or EW_ELIMIT
- * (capacity too small).
+ * Decodes a JSON string (with its quotes) to UTF-8 into buf, which needs at most value.len bytes. *ret_len gets the length
+ * needed, also when the buffer was too small, and 0 if there is no text. EW_OK, EW_ENOTFOUND, EW_ETYPE (also an unpaired
+ * surrogate, which UTF-8 cannot hold) or EW_ELIMIT (capacity too small).
  */
 EW_API ew_err ew_json_string(ew_str value, char *buf, size_t capacity, size_t *ret_len);
 
 /*
- * The number as an exact int64_t or uint64_t. Accepts integers only (also "-0", no fraction or exponent): EW_OK or
- * EW_ETYPE.
+ * The number as an exact int64_t or uint64_t. Integers only (also "-0", no fraction or exponent). *ret_number is written
+ * on EW_OK only, so that it may hold a default. EW_OK, EW_ENOTFOUND, EW_ETYPE.
  */
 EW_API ew_err ew_json_int64(ew_str value, int64_t *ret_number);
 EW_API ew_err ew_json_uint64(ew_str value, uint64_t *ret_number);
+
+/*
+ * The number as the nearest double. *ret_number is written on EW_OK only. EW_OK, EW_ENOTFOUND, EW_ETYPE (also beyond the
+ * range of a double).
+ */
+EW_API ew_err ew_json_double(ew_str value, double *ret_number);
+
+/* The boolean. *ret_flag is written on EW_OK only. EW_OK, EW_ENOTFOUND, EW_ETYPE. */
+EW_API ew_err ew_json_bool(ew_str value, bool *ret_flag);
 
 /* Walks an array or object. Start with {0}; see ew_json_next. */
 typedef struct ew_json_iter {
@@ -93,13 +90,25 @@ EW_API bool ew_json_next(ew_str container, ew_json_iter *it);
 
 /*
  * Writes formatted JSON text into buf, like snprintf: returns the length of the whole text (without the NUL that ends
- * it), or a negative ew_err for a bad format. Directives: %q an ew_str as a JSON string (quoted, escaped; bytes that
- * are no UTF-8 become U+FFFD), %Q the same for a C string (NULL becomes null), %j an ew_str of JSON text as it stands
- * (empty becomes null), %s a C string as it stands, %d int, %u unsigned, %lld, %llu, %zu, %g double (null when not
- * finite), %b bool, %%.
+ * it), EW_ELIMIT if that is more than INT_MAX, or EW_EINVAL for an unknown directive, an argument of a type that its
+ * directive does not take, or too few or too many arguments; buf then holds "". Directives:
+ *
+ * %q or %Q: an ew_str or C string as a JSON string, quoted and escaped. Bytes that are not UTF-8 become U+FFFD; a C
+ * string that is NULL becomes null.
+ *
+ * %j: an ew_str or C string that holds JSON text, as it is; empty or NULL becomes null. %s: any text as it is, not NULL.
+ *
+ * %d, %u, %lld, %llu or %zu: an integer of any type, bool too, with its exact value. %g: a float or
+ * double, null when not finite.
+ *
+ * %b: a bool, or an integer (0 is false). %%: a percent sign.
+ *
+ * ew_json_format(buf, capacity, "[%d,%q]", n, name) makes the array of arguments from their types (format.h).
  */
-EW_API int ew_json_format(char *buf, size_t capacity, const char *format, ...);
-EW_API int ew_json_vformat(char *buf, size_t capacity, const char *format, va_list args);
+EW_API int ew_json_format_args(char *buf, size_t capacity, const char *format, const ew_arg *args, size_t n_args);
+#ifndef __cplusplus
+#define ew_json_format(buf, capacity, ...) ew_json_format_args(buf, capacity, EW_FORMAT(__VA_ARGS__))
+#endif
 
 /*
  * Writes the value without white space between its tokens into buf, without a NUL; what stands inside strings stays
@@ -109,6 +118,10 @@ EW_API int ew_json_vformat(char *buf, size_t capacity, const char *format, va_li
 EW_API int ew_json_minify(ew_str json, char *buf, size_t capacity);
 
 #ifdef __cplusplus
+}
+
+template <typename... T> int ew_json_format(char *buf, size_t capacity, const char *format, const T &...args) {
+    return ew_json_format_args(buf, capacity, format, ew_arg_list<T...>(args...).items, sizeof...(T));
 }
 #endif
 #endif

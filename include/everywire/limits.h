@@ -18,7 +18,8 @@ extern "C" {
     X(head_bytes, 32 * 1024, "bytes of an HTTP head; 431 beyond")                                                      \
     X(head_fields, 100, "header fields of an HTTP head; 431 beyond")                                                   \
     X(target_bytes, 8 * 1024, "bytes of an HTTP request target; 414 beyond")                                           \
-    X(frame_bytes, 16 * 1024 * 1024, "bytes of one message, body or frame; 413 or the wire's error beyond")            \
+    X(frame_bytes, 16 * 1024 * 1024,                                                                                   \
+      "bytes of one message, body or frame; 413 or the wire's error beyond. A payload: 64 KiB less")                   \
     X(chunk_extension_bytes, 4 * 1024, "bytes of chunk extensions in one HTTP body; 400 beyond")                       \
     X(head_ms, 10 * 1000, "milliseconds from the first byte of a head to its end; 408 beyond")                         \
     X(body_stall_ms, 30 * 1000, "milliseconds without progress in a body; 408 beyond")                                 \
@@ -32,7 +33,7 @@ extern "C" {
     X(out_max_bytes, 20 * 1024 * 1024, "bytes waiting on a connection; the call is lost beyond")                       \
     X(in_queue_bytes, 1024 * 1024, "bytes of input chunks not yet read by a handler; the sender waits beyond")         \
     X(in_queue_items, 64, "input chunks not yet read by a handler; the sender waits beyond")                           \
-    X(pipeline_bytes, 64 * 1024, "bytes read ahead on a connection while its call runs; reading stops beyond")         \
+    X(pipeline_bytes, 256 * 1024, "bytes read ahead on a connection while its call runs; reading stops beyond")        \
     X(stream_idle_ms, 30 * 1000, "milliseconds a stream may be silent before its end; its call fails beyond")          \
     X(batch_items, 1000, "messages in one JSON-RPC batch; the batch is refused beyond")                                \
     X(connections, 16000, "connections of all listeners; refused beyond")                                              \
@@ -57,6 +58,7 @@ extern "C" {
     X(runner_grace_ms, 2 * 1000, "milliseconds for an end that was asked of a runner; it is given up beyond")          \
     X(runtime_wait_ms, 30 * 1000,                                                                                      \
       "milliseconds for a runtime to connect or a server to say a port; UNAVAILABLE beyond")                           \
+    X(reconnect_ms, 5 * 1000, "milliseconds a call waits for a runtime that is away to come back; UNAVAILABLE beyond") \
     X(spin_us, 100,                                                                                                    \
       "microseconds that a loop looks for the answer to a call it sent on, before it sleeps; 1 for none")              \
     X(trace_queue_items, 4096, "starts and ends of spans waiting on a loop to be sent; dropped and counted beyond")    \
@@ -77,8 +79,20 @@ typedef struct ew_limits {
 #undef EW_LIMITS_MEMBER
 } ew_limits;
 
-/* The JSON depth limit is part of the file format, not a setting. */
+/*
+ * Limits of nesting; not settings. A payload (input, chunk, result, fault details, context) has at most
+ * EW_PAYLOAD_DEPTH levels, a message with its envelope at most EW_JSON_DEPTH. No envelope adds more than the
+ * difference, so a payload that one wire accepts fits every other.
+ */
 #define EW_JSON_DEPTH 128
+#define EW_PAYLOAD_DEPTH 120
+
+/*
+ * The same for bytes: a payload has at most frame_bytes less EW_ENVELOPE_BYTES (less an eighth of frame_bytes, if that
+ * is smaller). What the context and the labels of a call have beyond a quarter of that counts with its input. A call
+ * with a larger payload fails with RESOURCE_EXHAUSTED; other calls on its connection go on.
+ */
+#define EW_ENVELOPE_BYTES (64 * 1024)
 
 /* Fills in the default for every member that is zero. Any thread. */
 EW_API void ew_limits_complete(ew_limits *limits);

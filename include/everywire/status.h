@@ -46,6 +46,7 @@ typedef struct ew_fault {
     ew_str message;          /* one line for people */
     ew_str details;          /* JSON text, or empty for none */
     bool retryable;          /* the same call may succeed later */
+    bool refused;            /* reported by a peer: no handler was started, so another peer may run the call */
     uint64_t retry_after_ms; /* not before that many milliseconds; 0 for "no advice" */
 } ew_fault;
 

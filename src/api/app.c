@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define RUNTIME_GRACE_MS 60000
+
 static void set_error(ew_app *app, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void set_error(ew_app *app, const char *format, ...) {
     va_list args;
@@ -17,6 +19,25 @@ static void set_error(ew_app *app, const char *format, ...) {
 }
 
 const char *ew_app_error(const ew_app *app) { return app->error; }
+
+ew_err ew__app_fail(ew_app *app, ew_err err, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(app->error, sizeof app->error, format, args);
+    va_end(args);
+    return err;
+}
+
+ew_err ew__app_failed(ew_app *app, ew_err err, const char *what) {
+    if (err != EW_OK && !app->error[0])
+        set_error(app, "%s: %s", what, ew_err_text(err));
+    return err;
+}
+
+ew_err ew__app_may_change(ew_app *app, const char *what) {
+    app->error[0] = '\0';
+    return app->started ? ew__app_fail(app, EW_EINVAL, "%s: the app has been started already", what) : EW_OK;
+}
 
 /* ---- options ---- */
 
@@ -78,7 +99,10 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
     app->threads = options->threads;
     app->host = options->loop;
     app->drain_ms = options->drain_ms;
+    app->final_statuses = options->final_statuses;
+    app->runtime_grace_ms = options->runtime_grace_ms;
     app->allow_remote = options->allow_remote;
+    app->stack_traces = options->stack_traces;
     ew__tapping_init(&app->tapping, options->trace_frames, options->trace_ud, options->trace_bytes);
     app->tapping.is_secret = ew__registry_is_secret;
     app->tapping.secrets = &app->registry;
@@ -94,6 +118,16 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
     if (err == EW_OK)
         err = ew__app_tls_configure(app, &options->tls);
     return err;
+}
+
+uint32_t ew__app_final_statuses(const ew_app *app) {
+    uint32_t usual = EW_STATUS_BIT(EW_STATUS_INVALID_ARGUMENT) | EW_STATUS_BIT(EW_STATUS_UNIMPLEMENTED);
+    return (app->final_statuses ? app->final_statuses : usual) & ~EW_FINAL_NONE;
+}
+
+uint64_t ew__app_runtime_grace_ms(const ew_app *app) {
+    uint64_t ms = app->runtime_grace_ms;
+    return ms == 0 ? RUNTIME_GRACE_MS : ms == EW_NO_GRACE ? 0 : ms;
 }
 
 /* ---- life ---- */
@@ -169,6 +203,8 @@ static void refresh_loop(ew__task *task) {
     atomic_store(&loop->refresh_sent, false); /* first: an action added from now on posts again */
     ew__server_refresh(&loop->server);
     ew__app_connects_refresh(loop);
+    ew__away_refresh(loop);
+    ew__app_jobs_refresh(loop);
 }
 
 void ew__app_refresh(ew_app *app) {
@@ -182,13 +218,16 @@ void ew__app_refresh(ew_app *app) {
 }
 
 ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler, void *arg, const ew_action_options *options) {
-    if (!app || !key || !handler)
+    if (!app)
         return EW_EINVAL;
+    app->error[0] = '\0';
+    if (!key || !handler)
+        return ew__app_fail(app, EW_EINVAL, "action %.120s: the %s is NULL", key ? key : "", key ? "handler" : "key");
     const ew__callee_ops *ops = &ew__local_callee;
     void *ud = NULL;
     if (options && options->may_block) {
         if (!app->workers && !(app->workers = ew__workers_new(app->env, &app->limits)))
-            return EW_ENOMEM;
+            return ew__app_failed(app, EW_ENOMEM, "cannot make the worker threads");
         ops = ew__workers_callee(app->workers);
         ud = app->workers;
     }
@@ -270,9 +309,14 @@ static bool is_passed(ew_app *app, const ew__address *address, const ew__wire *w
 ew_err ew_app_listen(ew_app *app, const char *address) {
     const ew__wire *wire = NULL;
     bool tls = false;
-    if (!address || app->started)
+    if (!app)
         return EW_EINVAL;
-    ew_err err = split_wire(app, &address, &wire, &tls);
+    ew_err err = ew__app_may_change(app, "cannot add a listener");
+    if (err != EW_OK)
+        return err;
+    if (!address)
+        return ew__app_fail(app, EW_EINVAL, "cannot add a listener: the address is NULL");
+    err = split_wire(app, &address, &wire, &tls);
     if (err != EW_OK)
         return err;
     if (app->n_listeners == EW__LISTENERS_MAX) {

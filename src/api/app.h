@@ -12,6 +12,7 @@
 #include "api/app_telemetry.h"
 #include "api/app_tls.h"
 #include "api/app_ways.h"
+#include "api/away.h"
 #include "api/remote.h"
 #include "api/sources.h"
 #include "endpoint/server.h"
@@ -33,7 +34,8 @@ typedef struct ew__app_loop {
     ew__letterbox box;
     ew__app_ways ways;
     ew__gate gate;
-    ew__part *parts; /* of sources */
+    ew__away_calls away; /* that wait for a runtime */
+    ew__part *parts;     /* of sources */
     size_t n_parts;
     void (*parts_told)(struct ew__app_loop *loop);
     pthread_t thread;
@@ -59,10 +61,13 @@ struct ew_app {
     ew_limits limits;
     unsigned threads;
     struct uv_loop_s *host;
-    uint64_t drain_ms;  /* 0: nobody has chosen */
-    char **allow_hosts; /* NULL-ended; the array and its strings are ours */
+    uint64_t drain_ms;         /* 0: not set */
+    uint32_t final_statuses;   /* as in the options; 0: the default */
+    uint64_t runtime_grace_ms; /* as in the options; 0: the default */
+    char **allow_hosts;        /* NULL-ended; the array and its strings are ours */
     size_t n_allow_hosts;
     bool allow_remote;
+    ew_stack_traces stack_traces;
     ew__app_access access;
     ew__app_tls tls;
     ew__arena tls_texts; /* of its options */
@@ -103,6 +108,15 @@ struct ew_app {
 };
 
 /*
+ * Every public function that takes an app begins by forgetting the last error, and leaves a text if it fails.
+ * ew__app_fail sets it and returns err. ew__app_failed sets one for an error that has none yet. ew__app_may_change
+ * returns EW_OK, or EW_EINVAL with a text if the app has been started.
+ */
+ew_err ew__app_fail(ew_app *app, ew_err err, const char *format, ...) __attribute__((format(printf, 3, 4)));
+ew_err ew__app_failed(ew_app *app, ew_err err, const char *what);
+ew_err ew__app_may_change(ew_app *app, const char *what);
+
+/*
  * Applies options to an app that was made before they were known; actions stay. Before the start. EW_OK, EW_EINVAL
  * (it runs), EW_ENOMEM.
  */
@@ -112,6 +126,10 @@ ew_err ew__app_configure(ew_app *app, const ew_app_options *options);
 void ew__app_refresh(ew_app *app);
 
 uint64_t ew__app_drain_ms(const ew_app *app); /* how long running calls may go on */
+/* The statuses that no further attempt can change: a set of EW_STATUS_BIT, without that of OK. */
+uint32_t ew__app_final_statuses(const ew_app *app);
+/* How long actions of a runtime that has left stay listed; 0: not at all. */
+uint64_t ew__app_runtime_grace_ms(const ew_app *app);
 /* The worker has ended, on the first loop: by itself, then the app stops; or because the app does. */
 void ew__app_worker_over(ew_app *app);
 

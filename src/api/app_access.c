@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app.h"
+#include "wire/http/codec.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -137,8 +138,18 @@ static ew_err check(ew_app *app, const char *reachable) {
     return EW_OK;
 }
 
+static void warn_hosts(const ew_app *app) {
+    for (size_t i = 0; i < app->n_allow_hosts; i++) {
+        const char *problem = ew__http_host_problem(ew_str_from(app->allow_hosts[i]));
+        if (problem)
+            ew__log(app->env, EW_LOG_WARN, "access", "allowed host \"%s\" matches no request: %s", app->allow_hosts[i],
+                    problem);
+    }
+}
+
 ew_err ew__app_access_start(ew_app *app) {
     ew__app_access *self = &app->access;
+    warn_hosts(app);
     const char *reachable = ew__app_reachable(app);
     bool rate = app->limits.calls_per_second_per_address > 0;
     ew_err err = check(app, reachable);
@@ -159,6 +170,7 @@ ew_err ew__app_access_start(ew_app *app) {
 
 void ew__app_access_attach(ew__app_loop *loop) {
     ew__app_access *self = &loop->app->access;
+    loop->loop.home.stack_traces = (uint8_t)loop->app->stack_traces;
     if (self->made)
         loop->server.clients = &self->clients;
     if (!self->gated)

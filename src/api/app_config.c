@@ -57,10 +57,18 @@ void ew__app_config_options(const ew__config *config, ew_app_options *options) {
     set_limits(&config->limits.values, &options->limits);
     options->threads = config->threads ? config->threads : options->threads;
     options->drain_ms = config->drain_ms ? config->drain_ms : options->drain_ms;
+    if (ew__node_get(config->node, "runtime_grace"))
+        options->runtime_grace_ms = config->runtime_grace_ms ? config->runtime_grace_ms : EW_NO_GRACE;
+    if (config->final_statuses)
+        options->final_statuses = 0;
+    for (size_t i = 0; config->final_statuses && config->final_statuses[i]; i++)
+        (void)ew__final_statuses_read(ew_str_from(config->final_statuses[i]), &options->final_statuses);
     options->allow_remote = ew__node_get(config->node, "allow_remote") ? config->allow_remote : options->allow_remote;
     options->tokens = config->tokens ? config->tokens : options->tokens;
     options->token = config->token ? config->token : options->token;
     options->no_token = options->no_token || config->no_token;
+    if (ew__node_get(config->node, "stack_traces"))
+        options->stack_traces = config->stack_traces;
     options->runtime_id = config->runtime_id ? config->runtime_id : options->runtime_id;
     options->telemetry = config->telemetry.url ? config->telemetry.url : options->telemetry;
     options->telemetry_realtime = options->telemetry_realtime || config->telemetry.realtime;
@@ -75,6 +83,16 @@ static void check_telemetry(pass *p) {
     if (url && ew__aim_parse(ew_str_from(url), false, &aim, &problem) != EW_OK) {
         problem_at(p, node->kind == EW__NODE_MAP ? ew__node_get(node, "url") : node, url, problem);
     }
+}
+
+static void check_final_statuses(pass *p) {
+    const char *const *names = p->config->final_statuses;
+    const ew__node *list = ew__node_get(p->config->node, "final_statuses");
+    uint32_t set = 0;
+    for (size_t i = 0; names && names[i]; i++)
+        if (!ew__final_statuses_read(ew_str_from(names[i]), &set))
+            problem_at(p, ew__node_at(list, i), names[i],
+                       "not the name of a status, such as INVALID_ARGUMENT, or none");
 }
 
 /*
@@ -171,8 +189,10 @@ static ew_err add_remote(pass *p, const ew__config_action *action, made *ret) {
     const char *names[] = {remote_name(p, action), NULL};
     ew_import_options options = action->remote.options;
     options.names = names;
-    options.describe =
-        say->description || say->input_schema || say->output_schema || say->stream_schema || say->metadata ? say : NULL;
+    options.describe = say->description || say->input_schema || say->output_schema || say->stream_schema ||
+                               say->metadata || say->input_stream
+                           ? say
+                           : NULL;
     return names[0] ? add_import(p, action->remote.joined, &options, ret) : EW_OK;
 }
 
@@ -319,6 +339,7 @@ static void add_plugins(pass *p) {
 
 static void apply(pass *p) {
     check_telemetry(p);
+    check_final_statuses(p);
     add_all(p, p->config->listen, "listen", ew_app_listen);
     add_all(p, p->config->connect, "connect", ew_app_connect);
     check_tls(p);
@@ -483,10 +504,10 @@ static bool replace_sources(const ew__app_config *file, ew_app *app, const ew__a
             all[end++] = file->items.list[i].source;
         }
     }
-    ew__app_sources_replace(app, all, end);
+    ew__app_sources_replace(app, all, end, end - n);
     if (end > n) {
         (void)ew_app_wait_imports(app, TURN_OVER_MS);
-        ew__app_sources_replace(app, all, n);
+        ew__app_sources_replace(app, all, n, 0);
     }
     ew__free(file->env, (void *)all, room * sizeof *all);
     return true;

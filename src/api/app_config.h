@@ -40,6 +40,12 @@ void ew__app_config_close(ew__app_config *file); /* cleared memory is fine */
 void ew__app_config_options(const ew__config *config, ew_app_options *options);
 
 /*
+ * Adds the statuses of "NAME,NAME" to a set of EW_STATUS_BIT; "none" is EW_FINAL_NONE. false: a name is not a status
+ * (app_options_retry.c).
+ */
+bool ew__final_statuses_read(ew_str names, uint32_t *set);
+
+/*
  * Adds the problems that an app would have with the file: one that is made for that and never started. No plug-in is
  * loaded. allow_remote: it is allowed elsewhere.
  */

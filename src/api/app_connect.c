@@ -85,15 +85,19 @@ static void hide_token(char *url) {
 
 ew_err ew_app_connect(ew_app *app, const char *url) {
     const char *problem = NULL;
-    if (!app || !url || app->started)
+    if (!app)
         return EW_EINVAL;
+    if (ew__app_may_change(app, "cannot add a manager") != EW_OK)
+        return EW_EINVAL;
+    if (!url)
+        return ew__app_fail(app, EW_EINVAL, "cannot add a manager: the URL is NULL");
     if (app->n_connects == EW__CONNECTS_MAX) {
         (void)snprintf(app->error, sizeof app->error, "more than %d managers", EW__CONNECTS_MAX);
         return EW_ELIMIT;
     }
     ew__app_connect *connect = ew__zalloc(app->env, sizeof *connect);
     if (!connect)
-        return EW_ENOMEM;
+        return ew__app_failed(app, EW_ENOMEM, "cannot add a manager");
     ew_err err = ew__wire_by_name(EW_STR("reflection"))
                      ? ew__manager_url_parse(url, &connect->url, &problem)
                      : fail(EW_EUNSUPPORTED, "there is no wire reflection in this build", &problem);

@@ -191,8 +191,12 @@ static bool is_taken(ew_app *app, const char *key) {
 
 ew_err ew_app_exec(ew_app *app, const char *key, const ew_exec_options *options, const ew_action_options *action) {
     ew__source *source = NULL;
-    if (!app || !key || !options || app->started)
+    if (!app)
         return EW_EINVAL;
+    if (ew__app_may_change(app, "cannot add an executable") != EW_OK)
+        return EW_EINVAL;
+    if (!key || !options)
+        return ew__app_fail(app, EW_EINVAL, "cannot add an executable: the %s NULL", key ? "options are" : "key is");
     if (is_taken(app, key)) {
         (void)snprintf(app->error, sizeof app->error, "action %.200s: there is one already", key);
         return EW_EEXISTS;
@@ -200,5 +204,5 @@ ew_err ew_app_exec(ew_app *app, const char *key, const ew_exec_options *options,
     ew_err err = ew__source_new_exec(app, key, options, action, &source);
     if (err == EW_OK && (err = ew__app_sources_add(app, source)) != EW_OK)
         ew__source_free(source);
-    return err;
+    return ew__app_failed(app, err, "cannot add an executable");
 }

@@ -17,14 +17,13 @@
 ew_err ew_app_jobs(ew_app *app, const char *store, const ew_jobs_options *options) {
     if (!app)
         return EW_EINVAL;
-    app->error[0] = '\0';
-    if (app->started || app->jobs) {
-        (void)snprintf(app->error, sizeof app->error, app->jobs ? "the app has jobs already" : "the app runs already");
+    if (ew__app_may_change(app, "cannot add jobs") != EW_OK)
         return EW_EINVAL;
-    }
+    if (app->jobs)
+        return ew__app_fail(app, EW_EINVAL, "the app has jobs already");
     ew__app_jobs *self = ew__zalloc(app->env, sizeof *self);
     if (!self)
-        return EW_ENOMEM;
+        return ew__app_failed(app, EW_ENOMEM, "cannot add jobs");
     self->app = app;
     self->env = app->env;
     ew_jobs_options all = {.env = app->env};
@@ -38,7 +37,7 @@ ew_err ew_app_jobs(ew_app *app, const char *store, const ew_jobs_options *option
     if (err != EW_OK) {
         ew__arena_done(&self->arena);
         ew__free(self->env, self, sizeof *self);
-        return err;
+        return ew__app_failed(app, err, "cannot add jobs");
     }
     app->jobs = self;
     return EW_OK;
@@ -113,6 +112,7 @@ static void start_worker(ew__task *task) {
     ew__app_jobs *self = ew__container_of(task, ew__app_jobs, start_task);
     ew__home *home = &self->app->loops[0].loop.home;
     (void)ew__timer_set(&home->timers, &self->look, home->now + EW__MS(LOOK_MS), on_look);
+    self->started_at = home->now;
     ew__worker_start(self->worker);
 }
 
@@ -191,6 +191,12 @@ void ew__app_jobs_stop(ew_app *app) {
     ew__home *home = &app->loops[0].loop.home;
     self->stop_task.fn = stop_worker;
     home->ops->post(home, &self->stop_task);
+}
+
+void ew__app_jobs_refresh(ew__app_loop *loop) {
+    ew__app_jobs *self = loop->app->jobs;
+    if (self && self->worker && loop == &loop->app->loops[0] && !atomic_load(&self->over))
+        ew__worker_room(self->worker); /* jobs may have waited for an import to be asked */
 }
 
 bool ew__app_jobs_over(const ew_app *app) { return !app->jobs || atomic_load(&app->jobs->over); }

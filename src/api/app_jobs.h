@@ -49,7 +49,10 @@ typedef struct ew__app_jobs {
     ew__app_runner *default_runner; /* NULL: actions of this app */
     ew__runs runs;
     ew__worker *worker;
-    ew__timer look; /* copies the numbers */
+    uint64_t started_at; /* of the worker, on the first loop's clock */
+    uint64_t held_since; /* since when no job is claimed because an import has not been asked; 0: jobs are claimed */
+    uint64_t unknown_since, unknown_at; /* the first and the last job of now that was handed back without its action */
+    ew__timer look;                     /* copies the numbers */
     ew__app_jobs_numbers numbers;
     ew__task start_task, stop_task;
     atomic_bool stop_sent, stop_now;
@@ -74,7 +77,8 @@ ew_err ew__app_jobs_start(ew_app *app);
 void ew__app_jobs_never(ew_app *app);      /* the first loop could not be run after all */
 void ew__app_jobs_stop(ew_app *app);       /* the worker claims no more; a second time: at once. Any thread */
 bool ew__app_jobs_over(const ew_app *app); /* the worker has ended, or there is none. Any thread */
-void ew__app_jobs_reap(ew_app *app);       /* the loops have ended, and are still there if there is a worker */
+void ew__app_jobs_refresh(struct ew__app_loop *loop); /* the list of actions has changed. Loop thread */
+void ew__app_jobs_reap(ew_app *app); /* the loops have ended, and are still there if there is a worker */
 void ew__app_jobs_free(ew_app *app);
 void ew__app_jobs_measure(ew_app *app, ew__buf *out); /* lines for /metrics. Any thread */
 void ew__app_jobs_say(const ew_app *app, ew__buf *out);

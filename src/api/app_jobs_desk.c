@@ -4,7 +4,9 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app_jobs_desk.h"
+#include "call/stack_trace.h"
 #include "wire/rpc_calls.h"
+#include <stdio.h>
 
 #define FULL_PAGE 256     /* chunks that a store gives at a time */
 #define QUIET_MS 15000    /* a stream gives a sign of life so often */
@@ -56,15 +58,28 @@ static void check_closed(ew__desk *desk) {
     ew__part_closed(&desk->part);
 }
 
+/* Errors of jobs are kept as they came from the upstream; a client may not see all of them. */
+static void hide_stacks(ew__inquiry *it) {
+    const ew_env *env = it->desk->jobs->env;
+    if (it->op.err != EW_OK || ew__stack_trace_is_shown(home_of(it->desk), it->exchange->call->who))
+        return;
+    if (it->op.kind == EW__OP_GET)
+        ew__stack_trace_remove(&it->arena, env, &it->op.u.get.ret.error);
+    for (size_t i = 0; it->op.kind == EW__OP_LIST && i < it->op.u.list.ret_n; i++)
+        ew__stack_trace_remove(&it->arena, env, &it->op.u.list.ret[i].error);
+}
+
 static void on_done(ew__op *op) {
     ew__inquiry *it = ew__container_of(op, ew__inquiry, op);
     ew__desk *desk = it->desk;
     it->busy = false;
     desk->n_busy--;
-    if (it->exchange)
+    if (it->exchange) {
+        hide_stacks(it);
         it->answered(it);
-    else
+    } else {
         forget(it);
+    }
     check_closed(desk);
 }
 
@@ -110,6 +125,12 @@ void ew__inquiry_answer(ew__inquiry *it, int status, ew_str fields, const ew__bu
     forget(it);
 }
 
+void ew__inquiry_answer_empty(ew__inquiry *it, int status) {
+    ew__exchange *exchange = detach(it);
+    exchange->ops->answer(exchange, status, NULL, NULL);
+    forget(it);
+}
+
 void ew__inquiry_fail(ew__inquiry *it, int status, ew_str fields, const char *message) {
     ew__buf out;
     ew__buf_init(&out, it->desk->jobs->env, SIZE_MAX / 2);
@@ -133,45 +154,40 @@ void ew__inquiry_fail_op(ew__inquiry *it) {
 
 /* ---- streams ---- */
 
-/* One event: its lines before the value, the value as one line of ASCII (as all streams of http), what ends it. */
-static bool tell(ew__inquiry *it, const ew__buf *before, ew_str json) {
-    const ew_env *env = it->desk->jobs->env;
+#define RETRY_MS 1000 /* a client that lost its connection comes back after this time */
+
+/*
+ * One event of SSE. The value is one line of ASCII (as in all streams of http). The first event carries the retry time:
+ * a block of its own would be an empty event to some parsers.
+ */
+static bool send_event(ew__inquiry *it, const char *id, const char *event, ew_str json) {
+    char head[96];
     ew__rpc_out lines;
     ew__buf line;
     ew_str plain;
-    bool ok = ew__json_line(env, json.len ? json : EW_STR("null"), true, &line, &plain) == EW_OK && !before->err;
+    int n = it->has_events ? 0 : snprintf(head, sizeof head, "retry: %d\n", RETRY_MS);
+    n += snprintf(head + n, sizeof head - (size_t)n, "id: %s\nevent: %s\ndata: ", id, event);
+    bool ok = ew__json_line(it->desk->jobs->env, json.len ? json : EW_STR("null"), true, &line, &plain) == EW_OK;
     if (ok) {
-        ew__rpc_out_begin(&lines, ew__buf_view(before));
+        ew__rpc_out_begin(&lines, ew__str(head, (size_t)n));
         ew__rpc_out_add(&lines, plain);
-        ew__rpc_out_add(&lines, EW_STR("}"));
         it->exchange->ops->block(it->exchange, &lines, NULL);
         it->said_at = home_of(it->desk)->now;
+        it->has_events = true;
     }
     ew__buf_done(&line);
-    return ok;
-}
-
-static bool tell_text(ew__inquiry *it, const char *before, ew_str json) {
-    ew__buf text;
-    ew__buf_init(&text, it->desk->jobs->env, SIZE_MAX / 2);
-    (void)ew__buf_cstr(&text, before);
-    bool ok = tell(it, &text, json);
-    ew__buf_done(&text);
     return ok;
 }
 
 static bool tell_chunks(ew__inquiry *it) {
     const ew__op_get *get = &it->op.u.get;
     bool ok = true;
-    ew__buf before;
-    ew__buf_init(&before, it->desk->jobs->env, SIZE_MAX / 2);
     for (size_t i = 0; i < get->ret_n_chunks && ok; i++) {
-        ew__buf_clear(&before);
-        (void)ew__buf_printf(&before, "id: %llu\ndata: {\"message\":", (unsigned long long)get->ret_chunks[i].seq);
-        ok = tell(it, &before, get->ret_chunks[i].json);
+        char id[24];
+        (void)snprintf(id, sizeof id, "%llu", (unsigned long long)get->ret_chunks[i].seq);
+        ok = send_event(it, id, "chunk", get->ret_chunks[i].json);
         it->after = get->ret_chunks[i].seq;
     }
-    ew__buf_done(&before);
     return ok;
 }
 
@@ -186,15 +202,23 @@ static void end_stream(ew__inquiry *it, bool ok) {
     forget(it);
 }
 
-static void break_stream(ew__inquiry *it, const char *status, const char *message) {
-    char json[400];
-    (void)ew_json_format(json, sizeof json, "{\"status\":%Q,\"message\":%Q}", status, message);
-    end_stream(it, tell_text(it, "error: {\"error\":", ew_str_from(json)));
+/*
+ * The job has not ended, but the stream does: without a result or an error, so that the client comes back with the id of
+ * its last event.
+ */
+static void interrupt_stream(ew__inquiry *it) {
+    it->exchange->ops->comment(it->exchange);
+    end_stream(it, true);
+}
+
+/* The last event. Its id makes a client that comes back stop: it is answered with 204. */
+static void end_with(ew__inquiry *it, const char *event, ew_str json) {
+    end_stream(it, send_event(it, EW__JOB_STREAM_END, event, json));
 }
 
 static void end_with_job(ew__inquiry *it, const ew__job *job) {
     if (job->status == EW__JOB_COMPLETED) {
-        end_stream(it, tell_text(it, "data: {\"result\":", job->result));
+        end_with(it, "result", job->result);
         return;
     }
     ew__buf error;
@@ -205,7 +229,10 @@ static void end_with_job(ew__inquiry *it, const ew__job *job) {
     else
         (void)ew__json_format(&error, "{\"status\":%Q,\"message\":%q}", cancelled ? "CANCELLED" : "UNKNOWN",
                               job->last_error.len ? job->last_error : EW_STR("the job was cancelled"));
-    end_stream(it, !error.err && tell_text(it, "error: {\"error\":", ew__buf_view(&error)));
+    if (error.err)
+        end_stream(it, false);
+    else
+        end_with(it, "error", ew__buf_view(&error));
     ew__buf_done(&error);
 }
 
@@ -255,9 +282,10 @@ static void on_looked(ew__inquiry *it) {
         stream_on(it);
     else if (err == EW_OK)
         wait_on(it);
+    else if (it->exchange->streaming && err == EW_ENOTFOUND)
+        end_with(it, "error", EW_STR("{\"status\":\"NOT_FOUND\",\"message\":\"the job is not kept any more\"}"));
     else if (it->exchange->streaming && !passing)
-        break_stream(it, err == EW_ENOTFOUND ? "NOT_FOUND" : "UNAVAILABLE",
-                     err == EW_ENOTFOUND ? "the job is not kept any more" : ew_err_text(err));
+        interrupt_stream(it);
     else if (it->exchange->streaming)
         plan(it->desk);
     else
@@ -312,7 +340,7 @@ static void attend(ew__inquiry *it, uint64_t now, bool all) {
     ew__desk *desk = it->desk;
     bool draining = it->exchange->conn->site->draining;
     if (draining && it->stream && it->exchange->streaming) {
-        break_stream(it, "UNAVAILABLE", "the server is going down");
+        interrupt_stream(it);
     } else if (it->stream && is_behind(it)) {
         desk->blocked = true;
     } else if (all || draining || now >= it->until) {
@@ -367,7 +395,7 @@ static void give_up(ew__inquiry *it) {
     if (!it->exchange)
         forget(it);
     else if (it->exchange->streaming)
-        break_stream(it, "UNAVAILABLE", "the server is going down");
+        interrupt_stream(it);
     else
         ew__inquiry_fail(it, 503, ew__str(NULL, 0), "the server is going down");
 }

@@ -36,6 +36,7 @@ struct ew__inquiry {
     /* ---- of those that wait ---- */
     bool waits;
     bool stream;
+    bool has_events;  /* a stream: an event has been sent */
     bool last;        /* the next answer is told, whatever it says */
     uint64_t after;   /* the last chunk that was told */
     uint64_t until;   /* monotonic ns; EW__NEVER */
@@ -43,6 +44,8 @@ struct ew__inquiry {
     size_t id_len;
     char id[EW__JOB_ID_MAX];
 };
+
+#define EW__JOB_STREAM_END "end" /* the id of a stream's last event; those of chunks are numbers */
 
 /* For the app: one for each loop, before the loops run. EW_OK, EW_ENOMEM. */
 ew_err ew__desks_open(ew__app_jobs *jobs);
@@ -53,6 +56,7 @@ ew__inquiry *ew__inquiry_new(ew__exchange *exchange, ew__op_kind kind);
 void ew__inquiry_submit(ew__inquiry *it, void (*answered)(ew__inquiry *it));
 /* The answer. fields: header lines or empty. The inquiry is gone. */
 void ew__inquiry_answer(ew__inquiry *it, int status, ew_str fields, const ew__buf *body);
+void ew__inquiry_answer_empty(ew__inquiry *it, int status); /* the same without a body */
 void ew__inquiry_fail(ew__inquiry *it, int status, ew_str fields, const char *message);
 /* As the error of op says. */
 void ew__inquiry_fail_op(ew__inquiry *it);

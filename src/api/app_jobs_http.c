@@ -290,6 +290,10 @@ static void enqueue(ew__inquiry *it, ew_str body) {
     bool known = read_function(it->exchange, &options.function, &action);
     if (refused(&r))
         return;
+    if (body.len > ew__payload_bytes(it->exchange->conn->home->limits)) {
+        ew__inquiry_fail(it, 413, NONE, "the input is larger than a payload may be (frame_bytes)");
+        return;
+    }
     ew_str queue = options.queue.len ? ew__queue_name(options.queue) : self->jobs->queue;
     bool own = ew__app_jobs_is_own(self, queue);
     if (!known && own) {
@@ -341,6 +345,11 @@ static void stream(ew__inquiry *it) {
     reader r = {.it = it};
     ew_str last = field(it->exchange, EW_STR("last-event-id"));
     check_names(&r, no_options);
+    if (!r.bad &&
+        ew__str_is(last, EW_STR(EW__JOB_STREAM_END))) { /* the client has everything: it must not come again */
+        ew__inquiry_answer_empty(it, 204);
+        return;
+    }
     if (last.len && !ew__u64_parse(last, &it->after))
         complain(&r, "Last-Event-ID", "it must be the number of an event");
     if (refused(&r))

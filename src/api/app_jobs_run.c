@@ -7,8 +7,11 @@
 #include "base/when.h"
 #include <stdio.h>
 
-#define WIRE "jobs" /* what handlers are told of where the call came from */
-#define BACK_MS 250 /* when a job that could not begin here may be claimed again */
+#define WIRE "jobs"          /* the wire that ew_call_wire reports for a job */
+#define BACK_MS 250          /* when a job that could not begin here may be claimed again, at first */
+#define BACK_MAX_MS 10000    /* and later, while its action is not there */
+#define BACK_FORGET_MS 30000 /* without such a job for so long the time begins anew */
+#define HOLD_MS 2000         /* no job is claimed so long before each import has been asked for its list */
 
 /* A chunk that the worker had no room for yet. */
 typedef struct held {
@@ -106,12 +109,13 @@ static void end_attempt(attempt *a, const ew__outcome *outcome) {
         ew__call_release(call);
 }
 
-static void end_at_once(ew__run *run, ew__outcome_kind kind, ew_str message, ew_status status) {
+/* back_ms: for EW__OUTCOME_BACK, or it would be claimed again at once. */
+static void end_at_once(ew__run *run, ew__outcome_kind kind, ew_str message, ew_status status, uint64_t back_ms) {
     char text[700], json[2500];
     (void)snprintf(text, sizeof text, "%.*s", (int)(message.len < 600 ? message.len : 600), message.ptr);
     int n = ew_json_format(json, sizeof json, "{\"status\":%Q,\"message\":%Q}", ew_status_name(status), text);
-    bool later = kind == EW__OUTCOME_BACK; /* or it would be claimed again at once */
-    ew__outcome outcome = {.kind = kind, .message = ew_str_from(text), .retry_after_ms = later ? BACK_MS : -1};
+    bool later = kind == EW__OUTCOME_BACK;
+    ew__outcome outcome = {.kind = kind, .message = ew_str_from(text), .retry_after_ms = later ? (int64_t)back_ms : -1};
     if (n > 0 && (size_t)n < sizeof json)
         outcome.error = ew__str(json, (size_t)n);
     ew__run_end(run, &outcome);
@@ -119,8 +123,10 @@ static void end_at_once(ew__run *run, ew__outcome_kind kind, ew_str message, ew_
 
 /* A runner says that it has no such handler: trying again cannot help. An action's own NOT_FOUND is something else. */
 static bool is_missing(const attempt *a, const ew__end *end) {
+    char buf[32];
     return a->runner && end->status == EW_STATUS_NOT_FOUND && end->fault.details.len &&
-           ew_str_eq(ew_json_get_str(end->fault.details, "/type", EW_STR("")), EW_STR("handler_not_found"));
+           ew_str_eq(ew__json_text(ew_json_get(end->fault.details, "/type"), buf, sizeof buf),
+                     EW_STR("handler_not_found"));
 }
 
 static ew__outcome_kind kind_of(const attempt *a, const ew__end *end) {
@@ -133,10 +139,10 @@ static ew__outcome_kind kind_of(const attempt *a, const ew__end *end) {
         return EW__OUTCOME_TIMEOUT;
     if (end->status == EW_STATUS_CANCELLED && atomic_load(&a->call->cancelled))
         return EW__OUTCOME_CANCELLED;
-    bool unfit = end->status == EW_STATUS_INVALID_ARGUMENT && end->origin == EW_ORIGIN_LOCAL;
-    if (unfit || is_missing(a, end)) /* its params will not be others the next time */
-        return EW__OUTCOME_FATAL;
-    return end->fault.retryable ? EW__OUTCOME_RETRY : EW__OUTCOME_ERROR;
+    if (end->fault.retryable)
+        return EW__OUTCOME_RETRY;
+    bool final = ew__app_final_statuses(a->self->app) & EW_STATUS_BIT(end->status);
+    return final || is_missing(a, end) ? EW__OUTCOME_FATAL : EW__OUTCOME_ERROR;
 }
 
 /* What people read of a failure, in the call's memory where it is made here. */
@@ -284,16 +290,71 @@ static const char *route(const ew__app_jobs *self, const ew__job *job, ew__app_r
     return *ret_runner || self->n_runners == 0 ? NULL : "no runner of this name is configured";
 }
 
-static ew__action *find_action(const ew__app_jobs *self, ew_str function, ew_str name) {
+/* EW_OK and a reference; EW_ENOTFOUND; EW_EEXISTS: several actions are meant. */
+static ew_err find_action(const ew__app_jobs *self, ew_str function, ew_str name, ew__action **ret) {
     ew__actions *actions = ew__registry_get(&self->app->registry);
-    ew__action *action = NULL;
-    if (actions && ew__actions_find(actions, function, &action) != EW_OK && ew__actions_find(actions, name, &action))
-        action = NULL;
-    if (action)
-        ew__action_ref(action);
+    ew_err err = actions ? ew__actions_find(actions, function, ret) : EW_ENOTFOUND;
+    if (actions && err != EW_OK && !ew__str_is(function, name))
+        err = ew__actions_find(actions, name, ret);
+    if (err == EW_OK)
+        ew__action_ref(*ret);
     if (actions)
         ew__actions_unref(actions);
-    return action;
+    return err;
+}
+
+/* ---- actions that are not there ---- */
+
+/* Whether runtimes are expected that cannot have come yet: a listener is there for them, and the app has just started. */
+static bool awaits_runtimes(const ew__app_jobs *self) {
+    const ew_app *app = self->app;
+    const ew__home *home = &app->loops[0].loop.home;
+    if (home->now - self->started_at >= EW__MS(ew__app_runtime_grace_ms(app)))
+        return false;
+    for (size_t i = 0; i < app->n_listeners; i++)
+        if (app->listeners[i].for_peers || app->listeners[i].wire == ew__wire_by_name(EW_STR("reflection")))
+            return true;
+    return false;
+}
+
+/*
+ * When a job whose action is not there may be claimed again: later and later, so that many of them do not keep the store
+ * busy, and at different times.
+ */
+static uint64_t back_ms(ew__app_jobs *self) {
+    ew__home *home = &self->app->loops[0].loop.home;
+    if (self->unknown_since == 0 || home->now - self->unknown_at > EW__MS(BACK_FORGET_MS))
+        self->unknown_since = home->now;
+    self->unknown_at = home->now;
+    uint64_t ms = BACK_MS + (home->now - self->unknown_since) / EW__MS(2);
+    ms = ms < BACK_MAX_MS ? ms : BACK_MAX_MS;
+    return ms * (80 + ew__rng_next(&home->rng) % 41) / 100;
+}
+
+/*
+ * A job whose action is not there. If that may change by itself the job is handed back, and the attempt does not count:
+ * a runtime is away, or a source has not said what it has. Otherwise it fails, and is tried again as the policy says:
+ * the action may still be defined.
+ */
+static void end_without_action(ew__app_jobs *self, ew__run *run, ew_err why) {
+    bool asked, answered;
+    char text[700];
+    ew_str name = run->job.function;
+    int n = (int)(name.len < 500 ? name.len : 500);
+    ew__app_sources_known(self->app, &asked, &answered);
+    if (why == EW_OK || !answered || awaits_runtimes(self)) {
+        (void)snprintf(text, sizeof text, "%s: %.*s",
+                       why == EW_OK ? "waits for a runtime that is away"
+                                    : "waits until all programs have listed their actions",
+                       n, name.ptr);
+        end_at_once(run, EW__OUTCOME_BACK, ew_str_from(text), EW_STATUS_UNAVAILABLE, back_ms(self));
+    } else if (why == EW_EEXISTS) {
+        (void)snprintf(text, sizeof text, "several actions have this name, use a key: %.*s", n, name.ptr);
+        end_at_once(run, EW__OUTCOME_ERROR, ew_str_from(text), EW_STATUS_FAILED_PRECONDITION, 0);
+    } else {
+        (void)snprintf(text, sizeof text, "no such action: %.*s", n, name.ptr);
+        end_at_once(run, EW__OUTCOME_ERROR, ew_str_from(text), EW_STATUS_NOT_FOUND, 0);
+    }
 }
 
 /* ---- the beginning ---- */
@@ -333,41 +394,59 @@ static void start_at_runner(attempt *a) {
     far->open(far, a->call);
 }
 
-static void start_run(ew__runs *runs, ew__run *run) {
-    ew__app_jobs *self = ew__container_of(runs, ew__app_jobs, runs);
-    ew__app_runner *runner = NULL;
-    ew_str name;
-    char text[700];
-    const char *why = route(self, &run->job, &runner, &name);
-    ew__action *action = why || runner ? NULL : find_action(self, run->job.function, name);
-    if (why || (!runner && !action)) {
-        (void)snprintf(text, sizeof text, "%s: %.*s", why ? why : "no such action", (int)run->job.function.len,
-                       run->job.function.ptr);
-        end_at_once(run, EW__OUTCOME_FATAL, ew_str_from(text), EW_STATUS_NOT_FOUND);
-        return;
-    }
+static void start_at(ew__app_jobs *self, ew__run *run, ew__app_runner *runner, ew_str name, ew__action *action) {
     attempt *a = make_attempt(self, run, runner, name);
     if (!a) {
         end_at_once(run, EW__OUTCOME_BACK, EW_STR("too many calls are running, or no memory is left for another"),
-                    EW_STATUS_RESOURCE_EXHAUSTED);
-    } else {
-        run->ud = a;
-        if (runner)
-            start_at_runner(a);
-        else {
-            a->call->who = &ew__who_owner; /* who may enqueue was asked before */
-            ew__call_open(a->call, action);
-        }
+                    EW_STATUS_RESOURCE_EXHAUSTED, BACK_MS);
+        return;
     }
+    run->ud = a;
+    if (runner) {
+        start_at_runner(a);
+        return;
+    }
+    a->call->who = &ew__who_owner; /* who may enqueue was asked before */
+    ew__call_open(a->call, action);
+}
+
+static void start_run(ew__runs *runs, ew__run *run) {
+    ew__app_jobs *self = ew__container_of(runs, ew__app_jobs, runs);
+    ew__app_runner *runner = NULL;
+    ew__action *action = NULL;
+    ew_str name;
+    char text[700];
+    const char *why = route(self, &run->job, &runner, &name);
+    if (why) {
+        (void)snprintf(text, sizeof text, "%s: %.*s", why, (int)run->job.function.len, run->job.function.ptr);
+        end_at_once(run, EW__OUTCOME_FATAL, ew_str_from(text), EW_STATUS_NOT_FOUND, 0);
+        return;
+    }
+    ew_err err = runner ? EW_OK : find_action(self, run->job.function, name, &action);
+    if (err != EW_OK || (action && action->away))
+        end_without_action(self, run, err);
+    else
+        start_at(self, run, runner, name, action);
     if (action)
         ew__action_unref(action);
 }
 
 /* ---- what the worker asks ---- */
 
+/* Whether an import has not been asked for its list yet. One that does not answer holds no job up for longer. */
+static bool is_held(ew__app_jobs *self) {
+    uint64_t now = self->app->loops[0].loop.home.now;
+    bool asked, answered;
+    ew__app_sources_known(self->app, &asked, &answered);
+    self->held_since = asked ? 0 : self->held_since ? self->held_since : now;
+    return !asked && now - self->held_since < EW__MS(HOLD_MS);
+}
+
 static uint32_t room(ew__runs *runs, ew_str queue) {
-    const ew__app_jobs *self = ew__container_of(runs, ew__app_jobs, runs);
+    ew__app_jobs *self = ew__container_of(runs, ew__app_jobs, runs);
     const ew__home *home = &self->app->loops[0].loop.home;
+    if (is_held(self))
+        return 0;
     const ew__app_runner *runner = runner_of_queue(self, queue);
     if (atomic_load_explicit(home->live_all, memory_order_relaxed) >= home->limits->calls)
         return 0; /* what is claimed could not start */

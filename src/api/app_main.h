@@ -85,6 +85,8 @@ int ew__settings_jobs(const ew__settings *s, ew_app *app);
 
 /* Reads the value of --sandbox. 0, or the exit code. */
 int ew__settings_sandbox_mode(ew__settings *s, const char *text);
+/* --final-status and --runtime-grace (app_options_retry.c). 0, or the exit code. */
+int ew__settings_retry(ew__settings *s, int id, const char *value);
 /*
  * Enters the sandbox, if that was asked for. Call it before the app has threads, plug-ins or a
  * store: Landlock restricts the calling thread and those that it starts. 0, or the exit code; the

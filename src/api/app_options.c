@@ -157,6 +157,16 @@ static int read_telemetry(ew__settings *s, const char *text) {
     return 0;
 }
 
+static int read_stack_traces(ew__settings *s, const char *text) {
+    for (unsigned i = 0; ew__stack_traces_words[i]; i++) {
+        if (strcmp(text, ew__stack_traces_words[i]) == 0) {
+            s->options.stack_traces = (ew_stack_traces)i;
+            return 0;
+        }
+    }
+    return usage_errorf(s, "--stack-traces", text, "expected local, all or none");
+}
+
 /* Options without a value. */
 static bool take_flag(ew__settings *s, int id) {
     bool *flag = id == EW__SERVE_STDIO           ? &s->stdio
@@ -217,6 +227,13 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
         break;
     case EW__SERVE_DRAIN:
         bad = read_drain(s, opts->value);
+        break;
+    case EW__SERVE_STACK_TRACES:
+        bad = read_stack_traces(s, opts->value);
+        break;
+    case EW__SERVE_FINAL_STATUS:
+    case EW__SERVE_RUNTIME_GRACE:
+        bad = ew__settings_retry(s, id, opts->value);
         break;
     case EW__SERVE_SANDBOX:
         bad = ew__settings_sandbox_mode(s, opts->value);
@@ -423,8 +440,11 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
         .threads = app->threads,
         .loop = app->host,
         .drain_ms = app->drain_ms,
+        .final_statuses = app->final_statuses,
+        .runtime_grace_ms = app->runtime_grace_ms,
         .allow_remote = app->allow_remote,
         .no_token = app->access.no_token,
+        .stack_traces = app->stack_traces,
         .telemetry_realtime = app->telemetry.realtime,
         .trace_frames = app->tapping.fn,
         .trace_ud = app->tapping.ud,

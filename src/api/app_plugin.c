@@ -43,8 +43,12 @@ ew_err ew_app_plugin(ew_app *app, const char *path, const char *config) {
     char problem[sizeof app->error];
     ew__plugin *plugin = NULL;
     ew_str json;
-    if (!app || !path || app->started)
+    if (!app)
         return EW_EINVAL;
+    if (ew__app_may_change(app, "cannot load a plug-in") != EW_OK)
+        return EW_EINVAL;
+    if (!path)
+        return ew__app_fail(app, EW_EINVAL, "cannot load a plug-in: the path is NULL");
     ew_err err = read_config(app, path, config, &json);
     if (err != EW_OK)
         return err;

@@ -80,6 +80,7 @@ static void close_loop(ew__task *task) {
         loop->n_open = 1 + ew__app_connects_count(loop) + ew__app_ways_count(loop) + ew__parts_count(loop);
     loop->closing = true;
     ew__app_sources_silence(loop->app);
+    ew__away_close(loop);
     ew__app_connects_close(loop, now, on_part_closed);
     ew__app_ways_close(loop, on_part_closed);
     ew__parts_close(loop, on_part_closed);
@@ -147,6 +148,7 @@ static void drain_loop(ew__task *task) {
     uint64_t end = home->now + EW__MS(ew__app_drain_ms(app));
     ew__server_drain(&loop->server);
     ew__app_connects_drain(loop);
+    ew__away_close(loop); /* runtimes that come back now are refused */
     if (atomic_load(&app->live_calls) == 0)
         close_all(app);
     else if (loop == app->loops && ew__timer_set(&home->timers, &app->drain_timer, end, on_drain_over) != EW_OK)
@@ -245,6 +247,7 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
         loop->server.ud = loop;
         loop->server.on_runtime_claim = ew__remote_claim;
         loop->server.on_runtime = ew__remote_changed;
+        loop->server.on_runtime_answered = ew__remote_answered;
         loop->server.on_runtime_gone = ew__remote_gone;
         if (err != EW_OK)
             ew__app_telemetry_done(loop);
@@ -306,7 +309,8 @@ static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
                      .scrape = &app->scrape,
                      .others = app->n_loops > 1 ? &app->others : NULL,
                      .instance = &app->instance,
-                     .ways = &app->ways};
+                     .ways = &app->ways,
+                     .final_statuses = ew__app_final_statuses(app)};
     const ew__wire *wire = prepare_site(app, listener, &site);
     bool stdio = listener->address.kind == EW__ADDR_STDIO;
     ew_err err = stdio ? ew__server_stdio(&app->loops[0].server, wire, choose_stdio, &site)
@@ -430,9 +434,7 @@ static bool has_stdio(const ew_app *app) {
     return false;
 }
 
-ew_err ew_app_start(ew_app *app) {
-    if (app->started)
-        return EW_EINVAL;
+static ew_err start(ew_app *app) {
     if (served_listeners(app) == 0 && app->n_connects == 0 && !ew__app_works(app)) {
         ew_err err = ew_app_listen(app, DEFAULT_LISTENER);
         if (err != EW_OK)
@@ -464,8 +466,6 @@ ew_err ew_app_start(ew_app *app) {
     if (err == EW_OK)
         err = ew__app_jobs_start(app);
     if (err != EW_OK) {
-        if (!app->error[0])
-            (void)snprintf(app->error, sizeof app->error, "cannot start: %s", ew_err_text(err));
         undo_start(app, made);
         ew__app_sources_stop(app);
         ew__app_jobs_reap(app);
@@ -473,6 +473,13 @@ ew_err ew_app_start(ew_app *app) {
         return err;
     }
     return start_loops(app);
+}
+
+ew_err ew_app_start(ew_app *app) {
+    if (!app)
+        return EW_EINVAL;
+    ew_err err = ew__app_may_change(app, "cannot start");
+    return err == EW_OK ? ew__app_failed(app, start(app), "cannot start") : err;
 }
 
 /* ---- the end of all ---- */

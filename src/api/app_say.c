@@ -130,15 +130,18 @@ static void say_peers(ew_app *app) {
     for (ew_str rest = ew__buf_view(&lines); rest.len > 0 && !lines.err;) {
         const char *end = memchr(rest.ptr, '\n', rest.len);
         ew_str line = ew__str(rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len);
-        ew_str wire = ew_json_get_str(line, "/wire", EW_STR("")), target = ew_json_get_str(line, "/target", EW_STR(""));
-        long long n = (long long)ew_json_get_int(line, "/actions", 0);
-        (void)printf("  %-10.*s imports %.*s (%lld action%s)\n", (int)wire.len, wire.ptr, (int)target.len, target.ptr,
-                     n, n == 1 ? "" : "s");
+        char text[2048];
+        ew_str wire = ew__json_text(ew_json_get(line, "/wire"), NULL, 0),
+               target = ew__json_text(ew_json_get(line, "/target"), text, sizeof text);
+        int64_t n = 0;
+        (void)ew_json_int64(ew_json_get(line, "/actions"), &n);
+        (void)printf("  %-10.*s imports %.*s (%lld action%s)\n", (int)wire.len, wire.len ? wire.ptr : "",
+                     (int)target.len, target.len ? target.ptr : "", (long long)n, n == 1 ? "" : "s");
         rest = ew__str(line.ptr + line.len + (end != NULL), rest.len - line.len - (end != NULL));
     }
     ew__buf_clear(&lines);
     ew__app_jobs_say(app, &lines);
-    ew_str store = ew_json_get_str(ew__buf_view(&lines), "/store", EW_STR(""));
+    ew_str store = ew__json_text(ew_json_get(ew__buf_view(&lines), "/store"), NULL, 0);
     if (store.len > 0 && !lines.err) {
         (void)printf("  %-10s runs those of the %.*s store\n", "jobs", (int)store.len, store.ptr);
     }
@@ -165,6 +168,6 @@ void ew__say_table(ew_app *app, const char *name) {
         (void)printf("  curl http://%s/%s -H 'content-type: application/json' -d '{\"data\":%s}'\n", address, action,
                      input);
     }
-    (void)printf("\nCtrl-C ends it.\n\n");
+    (void)printf("\nCtrl-C ends it.\n");
     (void)fflush(stdout);
 }

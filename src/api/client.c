@@ -230,6 +230,7 @@ static void init_pool(ew_client *client) {
                    .authority = ew_str_from(target->authority),
                    .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
                    .framing = target->framing,
+                   .dialect = target->dialect,
                    .allow_hosts = client->own_hosts,
                    .token = ew_str_from(target->kind != EW__WHERE_CHILD ? client->token : ""),
                    .blobs = client->blobs.store,
@@ -340,8 +341,8 @@ static ew_client *alloc_client(const ew_client_options *options) {
     return client;
 }
 
-ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
-                     const char **ret_problem) {
+static ew_err make_client(const char *target, const ew_client_options *options, ew_client **ret_client,
+                          const char **ret_problem) {
     ew_client *client = alloc_client(options);
     if (!client)
         return EW_ENOMEM;
@@ -371,6 +372,15 @@ ew_err ew_client_new(const char *target, const ew_client_options *options, ew_cl
     }
     *ret_client = client;
     return EW_OK;
+}
+
+ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
+                     const char **ret_problem) {
+    const char *problem = NULL;
+    ew_err err = target && ret_client ? make_client(target, options, ret_client, &problem) : EW_EINVAL;
+    if (err != EW_OK && ret_problem)
+        *ret_problem = problem ? problem : target ? ew_err_text(err) : "the target is NULL";
+    return err;
 }
 
 static void close_task(ew__task *task) {

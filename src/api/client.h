@@ -82,6 +82,7 @@ struct ew_request {
     ew__trace above;            /* the span it belongs to, when has_above */
     ew_str above_path;
     bool has_above;
+    bool relayed; /* as of the call: its span is the one above */
     ew__arena arena;
     char *large; /* the input, if that is large and no call has it yet */
     size_t large_size;

@@ -134,10 +134,15 @@ static void complain(ew__import_target *target, const ew_end *end) {
 }
 
 static void note_asked(ew__import *import, ew__import_target *target) {
+    bool asked = true, answered = true;
     target->asked = true;
-    for (uint32_t i = 0; i < import->n_targets; i++)
-        if (!import->targets[i].asked)
-            return;
+    for (uint32_t i = 0; i < import->n_targets; i++) {
+        asked = asked && import->targets[i].asked;
+        answered = answered && import->targets[i].answered;
+    }
+    import->source.answered = answered;
+    if (!asked)
+        return;
     import->source.asked = true;
     pthread_cond_broadcast(&import->source.app->sources.changed);
 }
@@ -150,16 +155,20 @@ static void on_list(ew_request *request, const ew_end *end, void *ud) {
     (void)request;
     pthread_mutex_lock(&sources->lock);
     if (!target->stopped && !sources->silent) {
-        if (!answered) {
+        bool changed = answered && keep_list(target, end->result);
+        if (!answered)
             complain(target, end);
-        } else if (keep_list(target, end->result)) {
-            if (target->complained)
+        bool settled = import->source.provisional && (answered || target->cannot_list);
+        import->source.provisional = import->source.provisional && !settled;
+        if (changed || settled) {
+            if (target->complained && answered)
                 ew__log(import->arena.env, EW_LOG_INFO, "import", "%s is there", target->text);
-            target->complained = false;
+            target->complained = target->complained && !answered;
             offer(import);
         }
         plan(target, answered);
     }
+    target->answered = target->answered || answered || target->cannot_list;
     note_asked(import, target);
     pthread_mutex_unlock(&sources->lock);
 }
@@ -223,6 +232,7 @@ static bool make_pool(ew__import_target *target, ew__app_loop *loop, ew__import_
     ew__pool_init(&at->pool, &loop->loop, client->target.wire, &client->site, &client->where);
     at->pool.ud = at;
     at->pool.most_links = loop->loop.home.limits->import_connections;
+    at->pool.apart = true; /* callers of a gateway do not know each other */
     at->target = target;
     at->part.close = close_part;
     ew__part_add(loop, &at->part);
@@ -291,6 +301,7 @@ static ew_err start(ew__source *source) {
         return err;
     }
     pthread_mutex_lock(&source->app->sources.lock);
+    import->source.provisional = import->n_names > 0;
     if (import->n_names)
         offer(import); /* they can be called at once, whatever the peer lists */
     for (uint32_t i = 0; i < import->n_targets; i++) {
@@ -636,13 +647,17 @@ ew_err ew_app_wait_imports(ew_app *app, uint64_t ms) {
 
 ew_err ew_app_import(ew_app *app, const char *targets, const ew_import_options *options) {
     ew__source *source = NULL;
-    if (!app || !targets || app->started)
+    if (!app)
         return EW_EINVAL;
+    if (ew__app_may_change(app, "cannot add an import") != EW_OK)
+        return EW_EINVAL;
+    if (!targets)
+        return ew__app_fail(app, EW_EINVAL, "cannot add an import: the target is NULL");
     if (is_listener(targets, options))
         return listen_for_runtimes(app, targets);
     ew_err err = ew__source_new_import(app, targets, options, &source);
     if (err != EW_OK)
-        return err;
+        return ew__app_failed(app, err, "cannot add an import");
     err = ew__app_sources_add(app, source);
     if (err != EW_OK) {
         ew__source_free(source);

@@ -43,6 +43,7 @@ typedef struct ew__import_target {
     ew_client *client;
     ew__buf list; /* its last answer; JSON object, or empty */
     bool asked;
+    bool answered;     /* it has said what it has, or that it cannot */
     bool cannot_list;  /* it said so */
     bool complained;   /* the log knows that it does not answer */
     uint32_t pause_ms; /* until it is asked again, when it has not answered */

@@ -143,9 +143,12 @@ static entry *entry_of(builder *b, ew_str key, ew_str theirs, int64_t hops) {
 /* One action of one target. theirs: its descriptor there, or empty. */
 static void place(builder *b, ew__import_target *target, ew_str there, ew_str theirs) {
     ew__import_name *as = find_name(b->import, there);
-    int64_t hops = ew_json_get_int(theirs, "/" HOPS_MEMBER, 0) + 1;
+    int64_t hops = 0;
     ew_str key, name;
-    if ((b->import->n_names && !as) || (!as && is_long_key(there)) || hops < 1 || hops > EW__HOPS_MAX)
+    if (ew_json_int64(ew_json_get(theirs, "/" HOPS_MEMBER), &hops) == EW_ETYPE || hops < 0 || hops >= EW__HOPS_MAX)
+        return;
+    hops++;
+    if ((b->import->n_names && !as) || (!as && is_long_key(there)))
         return;
     if (as)
         as->found = true;

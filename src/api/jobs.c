@@ -164,12 +164,13 @@ ew_err ew_jobs_open(const char *store, const ew_jobs_options *options, ew_jobs *
     pthread_mutex_init(&jobs->lock, NULL);
     ew__cond_init(&jobs->changed);
     ew__rng_init(&jobs->rng, env);
+    (void)fail(problem, problem_size, EW_OK, "");
     ew_err err = read_options(jobs, options, problem, problem_size);
     if (err == EW_OK)
         err = ew__jobs_open(env, store, &jobs->store, problem, problem_size);
     if (err != EW_OK) {
         destroy(jobs);
-        return err;
+        return problem && problem_size && *problem ? err : fail(problem, problem_size, err, ew_err_text(err));
     }
     *ret_jobs = jobs;
     return EW_OK;

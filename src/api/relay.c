@@ -49,6 +49,7 @@ static void on_end_letter(ew__task *task) { /* near */
     ew_call *near = r->near;
     r->near = NULL;
     near->begun = r->request->begun;
+    (void)ew__arena_str(&near->arena, end->trace_id, &near->remote_trace_id); /* for its span; may be missing */
     if (r->large && ew__arena_adopt(&near->arena, r->large, end->result.len) == EW_OK)
         r->large = NULL; /* it is sent from there */
     if (end->status == EW_STATUS_OK)
@@ -74,6 +75,7 @@ static void keep_end(relay *r, const ew_end *end) {
     r->end = *end;
     if (keep_result(r, end->result) != EW_OK ||
         ew__arena_str(&r->arena, end->fault.message, &r->end.fault.message) != EW_OK ||
+        ew__arena_str(&r->arena, end->trace_id, &r->end.trace_id) != EW_OK ||
         ew__arena_str(&r->arena, end->fault.details, &r->end.fault.details) != EW_OK)
         r->end = (ew_end){.status = EW_STATUS_RESOURCE_EXHAUSTED,
                           .origin = EW_ORIGIN_LOCAL,
@@ -123,7 +125,7 @@ static ew_err on_far_chunk(ew_request *request, ew_str chunk) {
     relay *r = request->options.ud;
     ew_err err = ew__call_pass_chunk(r->near, chunk);
     if (err == EW_ECANCELLED || err == EW_EENDED)
-        return EW_OK; /* nobody listens; a cancel is under way */
+        return EW_OK; /* the near call has ended */
     if (err != EW_FULL)
         return err;
     if (!r->asked) {
@@ -224,11 +226,14 @@ static relay *new_relay(ew_call *near, ew__elsewhere *there) {
         unref(r);
         return NULL;
     }
+    r->request->relayed = true;
     r->request->hops = near->hops;
     r->request->attempt = near->attempt;
     if (near->secret_input || near->secret_output)
         r->request->marked = marked_action(near);
     r->request->take_chunk = on_far_chunk;
+    atomic_store(&r->request->told_full,
+                 near->has_input); /* no input before the upstream takes it: the call may move */
     r->near = ew_call_ref(near);
     return r;
 }
@@ -258,8 +263,6 @@ static void on_near_open(ew_call *near) {
     near->callee_ud = r;
     ref(r); /* the end may come before this is over */
     bool sent = send_off(r);
-    if (sent && r->near)
-        ew__call_input_room(r->near); /* what comes is kept on the way */
     unref(r);
     if (sent)
         return;

@@ -1,10 +1,14 @@
 /*
  * api/remote.c: which runtimes are connected to an app, and what they add to its list of actions; see remote.h. An
- * action may outlive its runtime in an old version of the list: it holds the ew__remote, which knows that.
+ * action may outlive its runtime in an old version of the list: it holds the ew__remote, which knows that. When a
+ * runtime leaves, its actions stay listed as away for a while (away.h).
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/app.h"
 #include "api/relay.h"
+
+#define AWAY_MAX 256                                /* runtimes that are away */
+#define GRACE_MAX_MS (UINT64_C(366) * 86400 * 1000) /* a later time means nothing, and adding it must not overflow */
 
 struct ew__remote {
     ew__elsewhere there;     /* referred to by the runtime, and by each action and call */
@@ -17,7 +21,21 @@ struct ew__remote {
     size_t id_len;
     ew__principal principal; /* under the lock: of the runtime */
     bool replaced;           /* another connection has its id; under the lock */
+    bool answered;           /* it was asked for its list, and has answered; under the lock */
     ew__task leave_task;
+};
+
+/* What a runtime that has left offered. It belongs to the loop that the runtime was on, and ends with the grace time. */
+struct ew__away {
+    ew__part part;
+    ew__remotes *all;
+    ew__away *next, *prev; /* under the lock, as what follows */
+    ew__action **actions;
+    size_t n_actions;
+    char id[256];
+    size_t id_len;
+    bool replaced; /* a runtime of this id is there again */
+    ew__timer timer;
 };
 
 /* ---- memory ---- */
@@ -39,6 +57,8 @@ size_t ew__remotes_count(const ew__remotes *all) {
     size_t n = 0;
     for (const ew__remote *remote = all->first; remote; remote = remote->next)
         n += remote->replaced ? 0 : remote->n_actions;
+    for (const ew__away *away = all->away; away; away = away->next)
+        n += away->replaced ? 0 : away->n_actions;
     return n;
 }
 
@@ -46,6 +66,16 @@ void ew__remotes_collect(const ew__remotes *all, ew__action **ret) {
     for (const ew__remote *remote = all->first; remote; remote = remote->next)
         for (size_t i = 0; i < remote->n_actions && !remote->replaced; i++)
             *ret++ = remote->actions[i];
+    for (const ew__away *away = all->away; away; away = away->next)
+        for (size_t i = 0; i < away->n_actions && !away->replaced; i++)
+            *ret++ = away->actions[i];
+}
+
+bool ew__remotes_answered(const ew__remotes *all) {
+    for (const ew__remote *remote = all->first; remote; remote = remote->next)
+        if (!remote->answered && !remote->replaced)
+            return false;
+    return true;
 }
 
 /* What the runtime offers, as actions. EW_OK, EW_ENOMEM. What has no good key is left out. */
@@ -107,7 +137,7 @@ static void replace_others(const ew__remote *newer) {
 static void open_on_runtime(ew__elsewhere *there, ew_call *call) {
     ew__runtime *runtime = ew__container_of(there, ew__remote, there)->runtime;
     if (!runtime || ew__runtime_leaving(runtime))
-        ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, EW_STR("the runtime has gone"));
+        ew__away_fail(call, EW_STR("the runtime has gone"));
     else if (ew__runtime_send(runtime, call) != EW_OK)
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
                          EW_STR("the connection to the runtime takes no further call"));
@@ -167,23 +197,122 @@ void ew__remote_changed(ew__server *server, ew__runtime *runtime) {
     free_actions(all->app->env, remote->actions, remote->n_actions);
     remote->actions = actions;
     remote->n_actions = n;
+    for (ew__away *away = all->away; away && n > 0; away = away->next)
+        away->replaced = away->replaced || ew__str_is(ew__str(away->id, away->id_len), id_of(remote));
     ew__app_publish(all->app);
     pthread_mutex_unlock(&all->app->sources.lock);
 }
 
+void ew__remote_answered(ew__server *server, ew__runtime *runtime) {
+    ew__app_loop *loop = server->ud;
+    ew__remote *remote = runtime->ud;
+    pthread_mutex_lock(&loop->app->sources.lock);
+    if (remote)
+        remote->answered = true;
+    pthread_mutex_unlock(&loop->app->sources.lock);
+}
+
+/* ---- away ---- */
+
+static void free_away(ew__away *away) {
+    const ew_env *env = away->all->app->env;
+    if (away->actions)
+        free_actions(env, away->actions, away->n_actions);
+    ew__free(env, away, sizeof *away);
+}
+
+static void close_away(ew__part *part) {
+    ew__away *away = ew__container_of(part, ew__away, part);
+    ew__remotes *all = away->all;
+    ew__timer_stop(&part->loop->loop.home.timers, &away->timer);
+    pthread_mutex_lock(&all->app->sources.lock);
+    EW__LIST_REMOVE(all->away, away);
+    all->n_away--;
+    if (!all->app->sources.silent)
+        ew__app_publish(all->app);
+    pthread_mutex_unlock(&all->app->sources.lock);
+    ew__part_closed(part);
+    free_away(away);
+}
+
+static void on_grace_over(ew__timer *timer, uint64_t now) {
+    ew__away *away = ew__container_of(timer, ew__away, timer);
+    (void)now;
+    pthread_mutex_lock(&away->all->app->sources.lock);
+    bool replaced = away->replaced;
+    pthread_mutex_unlock(&away->all->app->sources.lock);
+    if (!replaced)
+        ew__log(away->all->app->env, EW_LOG_INFO, "runtime", "%.*s has not come back: its actions are removed",
+                (int)away->id_len, away->id);
+    ew__part_close(&away->part);
+}
+
+static ew_err make_away_actions(ew__away *away, const ew__remote *remote) {
+    const ew_env *env = away->all->app->env;
+    size_t room = remote->n_actions, n = 0;
+    ew__action **actions = ew__alloc(env, room * sizeof *actions);
+    ew_err err = actions ? EW_OK : EW_ENOMEM;
+    for (; n < room && err == EW_OK; n += err == EW_OK)
+        err = ew__away_action_new(env, id_of(remote), remote->actions[n], &actions[n]);
+    return ew__actions_fit(env, actions, room, n, err == EW_OK ? EW_OK : EW_ENOMEM, &away->actions, &away->n_actions);
+}
+
+/* What stays listed of a runtime that leaves; NULL: nothing. On its loop's thread. */
+static ew__away *new_away(ew__remote *remote, ew__app_loop *loop) {
+    ew_app *app = loop->app;
+    uint64_t grace_ms = ew__app_runtime_grace_ms(app);
+    ew__home *home = &loop->loop.home;
+    if (grace_ms == 0 || remote->n_actions == 0 || loop->closing || atomic_load(&app->draining))
+        return NULL;
+    ew__away *away = ew__zalloc(app->env, sizeof *away);
+    if (!away)
+        return NULL;
+    away->all = remote->all;
+    memcpy(away->id, remote->id, remote->id_len);
+    away->id_len = remote->id_len;
+    grace_ms = grace_ms < GRACE_MAX_MS ? grace_ms : GRACE_MAX_MS;
+    if (make_away_actions(away, remote) != EW_OK ||
+        ew__timer_set(&home->timers, &away->timer, home->now + EW__MS(grace_ms), on_grace_over) != EW_OK) {
+        free_away(away);
+        return NULL;
+    }
+    away->part.close = close_away;
+    ew__log(app->env, EW_LOG_INFO, "runtime", "%.*s has left: %zu actions stay listed as away for %g s",
+            (int)away->id_len, away->id, away->n_actions, (double)grace_ms / 1000);
+    return away;
+}
+
+/* Under the lock. More of them than that are a runtime that fails again and again under new ids: it is not awaited. */
+static bool keep_away(ew__remotes *all, ew__remote *remote, ew__away *away) {
+    if (remote->replaced || all->n_away >= AWAY_MAX)
+        return false;
+    EW__LIST_ADD(all->away, away);
+    all->n_away++;
+    return true;
+}
+
 void ew__remote_gone(ew__server *server, ew__runtime *runtime) {
-    ew__remotes *all = &((ew__app_loop *)server->ud)->app->remotes;
+    ew__app_loop *loop = server->ud;
+    ew__remotes *all = &loop->app->remotes;
     ew__remote *remote = runtime->ud;
     if (!remote)
         return;
     remote->runtime = NULL;
+    ew__away *away = new_away(remote, loop);
     pthread_mutex_lock(&all->app->sources.lock);
     EW__LIST_REMOVE(all->first, remote);
     remote->there.gone = true;
+    bool kept = away && keep_away(all, remote, away);
     free_actions(all->app->env, remote->actions, remote->n_actions);
     remote->actions = NULL;
     remote->n_actions = 0;
     ew__app_publish(all->app);
     pthread_mutex_unlock(&all->app->sources.lock);
+    if (kept) {
+        ew__part_add(loop, &away->part);
+    } else if (away) {
+        ew__timer_stop(&loop->loop.home.timers, &away->timer);
+        free_away(away);
+    }
     ew__far_unref(&remote->there.far);
 }

@@ -214,13 +214,14 @@ static ew_err fill_call(ew_request *request, ew_call *call) {
     call->wire_id = options->id;
     if (options->traceparent.len > 0)
         (void)ew__trace_continue(&call->trace, &home->rng, options->traceparent); /* a fresh one if it is none */
-    else if (request->has_above && !home->observer)
+    else if (request->has_above && (request->relayed || !home->observer))
         call->trace = request->above; /* nobody would tell of a span of its own: the peer's hangs on the one above */
     else if (request->has_above)
         ew__trace_child(&call->trace, &home->rng, &request->above);
     else
         ew__trace_new(&call->trace, &home->rng);
     call->trace_path = request->above_path;
+    call->relayed = request->relayed;
     if (options->timeout_ms) {
         uint64_t now = ew__home_read_clock(home);
         call->deadline =
@@ -276,9 +277,7 @@ static void open_task(ew__task *task) { open_request(ew__container_of(task, ew_r
 
 /* ---- the public functions ---- */
 
-static ew_err check_json(ew_str json) {
-    return json.len == 0 || ew__json_validate(json, NULL) == EW_OK ? EW_OK : EW_ESYNTAX;
-}
+static ew_err check_json(ew_str json) { return json.len == 0 ? EW_OK : ew__json_validate(json, NULL); }
 
 static ew_err check_options(const ew_request_options *options) {
     if (options->action.len == 0 || options->action.len > 4096)
@@ -287,9 +286,10 @@ static ew_err check_options(const ew_request_options *options) {
         return EW_EINVAL;
     if (options->notify && options->stream)
         return EW_EINVAL;
-    if (check_json(options->input) || check_json(options->context) || check_json(options->labels))
-        return EW_ESYNTAX;
-    return EW_OK;
+    ew_err err = check_json(options->input);
+    if (err == EW_OK)
+        err = check_json(options->context);
+    return err == EW_OK ? check_json(options->labels) : err;
 }
 
 /* Makes a request that is about to be opened; *ret_request (if not NULL) is the user's. */

@@ -128,7 +128,8 @@ static ew_err post_piece(ew_request *request, ew_str json, bool end) {
 }
 
 ew_err ew_request_send(ew_request *request, ew_str json) {
-    return json.len == 0 || ew__json_validate(json, NULL) != EW_OK ? EW_ESYNTAX : post_piece(request, json, false);
+    ew_err err = json.len == 0 ? EW_ESYNTAX : ew__json_validate(json, NULL);
+    return err == EW_OK ? post_piece(request, json, false) : err;
 }
 
 ew_err ew_request_send_end(ew_request *request) { return post_piece(request, ew__str(NULL, 0), true); }

@@ -78,19 +78,60 @@ ew_err ew__actions_fit(const ew_env *env, ew__action **actions, size_t room, siz
     return EW_ENOMEM;
 }
 
-void ew__app_publish(ew_app *app) {
-    size_t n = ew__remotes_count(&app->remotes), at = 0;
-    for (const ew__source *source = app->sources.first; source; source = source->next)
-        n += source->n_actions;
-    ew__action **all = ew__alloc(app->env, n * sizeof *all);
-    for (const ew__source *source = app->sources.first; source && all; source = source->next)
+/* While sources are replaced: who has a key that several offer; the lowest rank does. */
+typedef enum rank { ANSWERED, LEAVING, PROVISIONAL, N_RANKS } rank;
+
+static rank rank_of(const ew__source *source) {
+    return source->leaving ? LEAVING : source->provisional ? PROVISIONAL : ANSWERED;
+}
+
+/* Adds the actions of one source; known: the keys of lower ranks, and of this one. EW_OK, EW_ENOMEM. */
+static ew_err collect_source(const ew__source *source, ew__map *known, ew__action **all, size_t *at) {
+    rank own = rank_of(source);
+    static const rank ranks[N_RANKS] = {ANSWERED, LEAVING, PROVISIONAL}; /* for their addresses */
+    ew_err err = EW_OK;
+    for (size_t i = 0; i < source->n_actions && err == EW_OK; i++) {
+        const rank *first = ew__map_get(known, source->actions[i]->key);
+        if (!first)
+            err = ew__map_put(known, source->actions[i]->key, (void *)(uintptr_t)&ranks[own]);
+        if (!first || *first == own)
+            all[(*at)++] = source->actions[i];
+    }
+    return err;
+}
+
+/* What the sources offer. Two that stay and offer the same key are ambiguous; one that leaves is not. */
+static ew_err collect_sources(const ew_app *app, bool ranked, ew__action **all, size_t *at) {
+    ew_err err = EW_OK;
+    ew__map known;
+    for (const ew__source *source = app->sources.first; source && !ranked; source = source->next)
         for (size_t i = 0; i < source->n_actions; i++)
-            all[at++] = source->actions[i];
-    if (all)
+            all[(*at)++] = source->actions[i];
+    if (!ranked)
+        return EW_OK;
+    ew__map_init(&known, app->env);
+    for (int now = ANSWERED; now < N_RANKS; now++)
+        for (const ew__source *source = app->sources.first; source && err == EW_OK; source = source->next)
+            if (rank_of(source) == (rank)now)
+                err = collect_source(source, &known, all, at);
+    ew__map_done(&known);
+    return err;
+}
+
+void ew__app_publish(ew_app *app) {
+    size_t n_remotes = ew__remotes_count(&app->remotes), room = n_remotes, at = 0;
+    bool ranked = false;
+    for (const ew__source *source = app->sources.first; source; source = source->next) {
+        room += source->n_actions;
+        ranked = ranked || source->leaving;
+    }
+    ew__action **all = ew__alloc(app->env, room * sizeof *all);
+    ew_err err = all ? collect_sources(app, ranked, all, &at) : EW_ENOMEM;
+    if (err == EW_OK)
         ew__remotes_collect(&app->remotes, all + at);
-    if (!all || ew__registry_set_remotes(&app->registry, all, n) != EW_OK)
+    if (err != EW_OK || ew__registry_set_remotes(&app->registry, all, at + n_remotes) != EW_OK)
         ew__log(app->env, EW_LOG_ERROR, "app", "out of memory: the list of actions stays as it was");
-    ew__free(app->env, (void *)all, n * sizeof *all);
+    ew__free(app->env, (void *)all, room * sizeof *all);
     if (!app->sources.silent)
         ew__app_refresh(app);
 }
@@ -137,6 +178,17 @@ void ew__app_sources_say(ew_app *app, ew__buf *out) {
     for (const ew__source *source = app->sources.first; source; source = source->next)
         if (source->ops->say)
             source->ops->say(source, out);
+    pthread_mutex_unlock(&app->sources.lock);
+}
+
+void ew__app_sources_known(ew_app *app, bool *ret_asked, bool *ret_answered) {
+    pthread_mutex_lock(&app->sources.lock);
+    *ret_asked = true;
+    *ret_answered = ew__remotes_answered(&app->remotes);
+    for (const ew__source *source = app->sources.first; source; source = source->next) {
+        *ret_asked = *ret_asked && (!source->import || source->asked);
+        *ret_answered = *ret_answered && (!source->import || source->answered);
+    }
     pthread_mutex_unlock(&app->sources.lock);
 }
 
@@ -203,7 +255,7 @@ static void start_late(ew_app *app, ew__source *source) {
         ew__log(app->env, EW_LOG_ERROR, "app", "%s", *app->error ? app->error : ew_err_text(err));
 }
 
-void ew__app_sources_replace(ew_app *app, ew__source *const *sources, size_t n) {
+void ew__app_sources_replace(ew_app *app, ew__source *const *sources, size_t n, size_t n_leaving) {
     ew__source *gone = NULL, *stay = NULL;
     pthread_mutex_lock(&app->sources.lock);
     for (ew__source *source = app->sources.first, *next; source; source = next) {
@@ -213,8 +265,10 @@ void ew__app_sources_replace(ew_app *app, ew__source *const *sources, size_t n) 
         source->next = gone;
         gone = source;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        sources[i]->leaving = i >= n - n_leaving;
         append(&stay, sources[i]);
+    }
     app->sources.first = stay;
     ew__app_publish(app);
     pthread_mutex_unlock(&app->sources.lock);

@@ -41,7 +41,10 @@ struct ew__source {
     size_t n_actions;
     bool import;
     bool started;
-    bool asked; /* its list has been asked for; under the lock */
+    bool leaving;     /* its successors are there already; under the lock, as those that follow */
+    bool provisional; /* it offers what the configuration names, and no peer has answered yet */
+    bool asked;       /* its list has been asked for */
+    bool answered;    /* and each of its targets has said what it has, or that it cannot */
     pthread_t retiring;
 };
 
@@ -73,9 +76,11 @@ void ew__source_free(ew__source *source); /* one that was never added */
 ew_err ew__app_sources_add(ew_app *app, ew__source *source);
 /*
  * These are all now, in this order (those that were there already stay as they are): new ones start, others retire. One
- * that cannot start is logged and freed. While the app runs, or before its start; one thread at a time, no loop's.
+ * that cannot start is logged and freed. The last n_leaving of them are about to retire: a key that another source has,
+ * too, is that one's as soon as its peer has answered, and theirs until then. While the app runs, or before its start;
+ * one thread at a time, no loop's.
  */
-void ew__app_sources_replace(ew_app *app, ew__source *const *sources, size_t n);
+void ew__app_sources_replace(ew_app *app, ew__source *const *sources, size_t n, size_t n_leaving);
 
 /* ---- for ew_app_start and the end ---- */
 
@@ -84,6 +89,11 @@ ew_err ew__app_sources_start(ew_app *app); /* before the loops run. In any case 
 void ew__app_sources_silence(ew_app *app);
 /* Appends a JSON line for each target, {"event":"importing","wire","target","actions"}. */
 void ew__app_sources_say(ew_app *app, ew__buf *out);
+/*
+ * Whether an action that is in no list is really not there: *ret_asked: each import has been asked once, well or not;
+ * *ret_answered: each import, and each runtime that has dialled us, has said what it has. Any thread.
+ */
+void ew__app_sources_known(ew_app *app, bool *ret_asked, bool *ret_answered);
 /* Certificates are read again. EW_OK, or the first error; the log has been told. Any thread. */
 ew_err ew__app_sources_renew_tls(ew_app *app);
 void ew__app_sources_stop(ew_app *app); /* the loops have ended, with all their parts */

@@ -58,19 +58,50 @@ static ew_err read_scheme(const char *text, const char **rest, ew__target *targe
     return fail(EW_EINVAL, FORMS, ret_problem);
 }
 
-/* Takes "?framing=lsp" off the end of a jsonrpc target. */
-static ew_err read_framing(char *rest, ew__target *target, const char **ret_problem) {
-    char *query = strstr(rest, "?framing=");
-    if (!query || !ew__str_is(ew_str_from(target->wire->name), EW_STR("jsonrpc")))
+/* What may follow a jsonrpc target, behind "?" and joined by "&". */
+static const struct {
+    const char *text;
+    size_t name_len; /* with its "=" */
+    uint8_t framing, dialect;
+} jsonrpc_options[] = {
+    {"framing=lsp", 8, EW__FRAMING_HEADERS, 0},     {"framing=lines", 8, EW__FRAMING_LINES, 0},
+    {"params=null", 7, 0, EW__JSONRPC_NULL_PARAMS}, {"stream=events", 7, 0, EW__JSONRPC_EVENTS},
+    {"discover=no", 9, 0, EW__JSONRPC_NO_DISCOVER},
+};
+#define JSONRPC_OPTIONS                                                                                                \
+    "the options of a jsonrpc target are framing=lsp, framing=lines, params=null, stream=events and discover=no"
+
+static bool read_option(ew_str option, ew__target *target) {
+    for (size_t i = 0; i < sizeof jsonrpc_options / sizeof *jsonrpc_options; i++)
+        if (ew__str_is(option, ew_str_from(jsonrpc_options[i].text))) {
+            target->framing = jsonrpc_options[i].framing ? jsonrpc_options[i].framing : target->framing;
+            target->dialect |= jsonrpc_options[i].dialect;
+            return true;
+        }
+    return false;
+}
+
+static bool is_option_name(const char *text) {
+    for (size_t i = 0; i < sizeof jsonrpc_options / sizeof *jsonrpc_options; i++)
+        if (strncmp(text, jsonrpc_options[i].text, jsonrpc_options[i].name_len) == 0)
+            return true;
+    return false;
+}
+
+/* Takes the options off the end of a jsonrpc target. The path of a socket may have a question mark of its own. */
+static ew_err read_options(char *rest, ew__target *target, const char **ret_problem) {
+    char *query = strrchr(rest, '?');
+    if (!query || !ew__str_is(ew_str_from(target->wire->name), EW_STR("jsonrpc")) ||
+        (target->kind == EW__WHERE_UNIX && !is_option_name(query + 1)))
         return EW_OK;
-    const char *value = query + strlen("?framing=");
     *query = '\0';
-    if (strcmp(value, "lsp") == 0)
-        target->framing = EW__FRAMING_HEADERS;
-    else if (strcmp(value, "lines") == 0)
-        target->framing = EW__FRAMING_LINES;
-    else
-        return fail(EW_EINVAL, "framing is lsp or lines", ret_problem);
+    for (char *option = query + 1, *next; option; option = next) {
+        next = strchr(option, '&');
+        if (next)
+            *next++ = '\0';
+        if (!read_option(ew_str_from(option), target))
+            return fail(EW_EINVAL, JSONRPC_OPTIONS, ret_problem);
+    }
     return EW_OK;
 }
 
@@ -167,7 +198,7 @@ ew_err ew__target_parse(const char *text, ew__target *ret, const char **ret_prob
     if (strlen(rest) >= sizeof copy)
         return fail(EW_EINVAL, "the target is too long", ret_problem);
     memcpy(copy, rest, strlen(rest) + 1);
-    err = read_framing(copy, ret, ret_problem);
+    err = read_options(copy, ret, ret_problem);
     if (err != EW_OK)
         return err;
     if (ret->kind == EW__WHERE_TCP)

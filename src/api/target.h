@@ -25,6 +25,7 @@ typedef struct ew__target {
     uint8_t kind;        /* ew__where_kind: how it is reached */
     uint8_t command;     /* ew__target_command */
     uint8_t framing;     /* jsonrpc: ew__framing */
+    uint8_t dialect;     /* jsonrpc: EW__JSONRPC_NO_DISCOVER ... */
     bool tls;            /* inside TLS */
     bool http;           /* HTTP carries it */
     char host[256];      /* for the resolver: no brackets */

@@ -36,6 +36,7 @@ struct ew__home {
     const ew__budget *budget; /* NULL: memory is not limited */
     ew__observer *observer;   /* NULL: nobody looks */
     ew__gate *gate;           /* who may call what (call/access.h); NULL: everybody everything */
+    uint8_t stack_traces;     /* ew_stack_traces: which callers see those of upstreams (call/stack_trace.h) */
     uint64_t now;             /* monotonic nanoseconds, refreshed every turn */
     ew__timers timers;
     ew__rng rng;

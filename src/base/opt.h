@@ -128,11 +128,14 @@ enum {
     EW__SERVE_RUNTIME_ID,
     EW__SERVE_THREADS,
     EW__SERVE_DRAIN,
+    EW__SERVE_RUNTIME_GRACE,
+    EW__SERVE_FINAL_STATUS,
     EW__SERVE_ALLOW_HOST,
     EW__SERVE_ALLOW_REMOTE,
     EW__SERVE_TOKENS,
     EW__SERVE_REQUIRE_TOKEN,
     EW__SERVE_NO_TOKEN,
+    EW__SERVE_STACK_TRACES,
     EW__SERVE_SANDBOX,
     EW__SERVE_SANDBOX_WRITE,
     EW__SERVE_LIMIT,
@@ -201,8 +204,18 @@ enum {
         {"threads", 0, "N", "event loops; without it: one per core, or one if no port is open", EW__SERVE_THREADS},    \
         {"drain", 0, "DUR", "how long running calls may go on after the first signal; 10s, for an RRQ\nrunner 100ms",  \
          EW__SERVE_DRAIN},                                                                                             \
+        {"runtime-grace", 0, "DUR",                                                                                    \
+         "how long the actions of a runtime that dialled us and has left stay listed, and\n"                           \
+         "calls wait for it; 60s; 0: not at all",                                                                      \
+         EW__SERVE_RUNTIME_GRACE},                                                                                     \
+        {"final-status", 0, "STATUS,...",                                                                              \
+         "statuses that no further attempt changes: such a job is a dead letter at once;\n"                            \
+         "INVALID_ARGUMENT,UNIMPLEMENTED; none: every failure is tried again",                                         \
+         EW__SERVE_FINAL_STATUS},                                                                                      \
         EW__TLS_OPTIONS,                                                                                               \
-        {"allow-host", 0, "NAME", "a further name that HTTP requests may ask for; may be repeated",                    \
+        {"allow-host", 0, "HOST",                                                                                      \
+         "a further host that HTTP requests may name: NAME or *.DOMAIN (every name below\n"                            \
+         "it), with :PORT if it is not the listener's; may be repeated",                                               \
          EW__SERVE_ALLOW_HOST},                                                                                        \
         {"allow-remote", 0, NULL,                                                                                      \
          "let listeners take other addresses than loopback ones; callers over TCP must\n"                              \
@@ -212,6 +225,10 @@ enum {
          EW__SERVE_TOKENS},                                                                                            \
         {"require-token", 0, NULL, "the same with the usual file", EW__SERVE_REQUIRE_TOKEN},                           \
         {"no-token", 0, NULL, "serve everybody who reaches a listener, without a token", EW__SERVE_NO_TOKEN},          \
+        {"stack-traces", 0, "local|all|none",                                                                          \
+         "which callers see the stack traces in errors of upstreams: those on this machine\n"                          \
+         "(default), all, or none",                                                                                    \
+         EW__SERVE_STACK_TRACES},                                                                                      \
         {"sandbox", 0, "off|auto|on",                                                                                  \
          "give up rights before serving: dangerous system calls, and writing outside the\n"                            \
          "folders that are needed; auto: what the kernel supports; on: all of it, or no\n"                             \

@@ -5,6 +5,7 @@
  */
 #include "bridge/bridge.h"
 #include "call/input_queue.h"
+#include "call/stack_trace.h"
 
 typedef struct join {
     ew_call *near; /* a reference until the far side has ended */
@@ -15,6 +16,8 @@ typedef struct join {
     bool cancelled;        /* near */
     bool feeding;          /* input that waited is being passed on */
     bool input_told;       /* the far side knows that no more will come */
+    bool committed;        /* an upstream has received input, or has sent a chunk: the call stays with it */
+    bool hides_stack;      /* the caller must not see stack traces */
 } join;
 
 static void try_next(join *j);
@@ -72,7 +75,7 @@ void ew__bridge_drop(void *ud) {
 static ew_err on_far_row(ew_call *far, const ew_str *row, size_t *n) {
     join *j = far->caller_ud;
     bool before = j->cancelled;
-    j->in_chunk = true;
+    j->in_chunk = j->committed = true;
     ew_err err = *n == 1 ? ew__call_chunk_valid(j->near, row[0]) : ew__call_chunk_row(j->near, row, n);
     j->in_chunk = false;
     if (j->cancelled && !before)
@@ -85,20 +88,34 @@ static ew_err on_far_chunk(ew_call *far, ew_str chunk) {
     return on_far_row(far, &chunk, &n);
 }
 
-/* It was never given to a connection, so another may have it. */
+/* The upstream could not be reached, or refuses calls at the moment: others are tried first for a while. */
+static bool is_away(const ew__end *end) {
+    return end->origin == EW_ORIGIN_CONNECT || (end->fault.refused && end->fault.status == EW_STATUS_UNAVAILABLE);
+}
+
+/* No handler was started: the call never reached a connection, or the upstream refused it. */
 static bool may_go_elsewhere(const join *j, const ew_call *far, const ew__end *end) {
-    bool unreached = end->origin == EW_ORIGIN_CONNECT || end->origin == EW_ORIGIN_LOCAL;
-    return unreached && !far->begun && !j->cancelled && j->near->caller_open && j->tried < j->bridge->n_fars;
+    bool local = end->origin == EW_ORIGIN_CONNECT || end->origin == EW_ORIGIN_LOCAL;
+    bool unstarted = (local && !far->begun) || end->fault.refused;
+    return unstarted && !j->committed && !j->cancelled && j->near->caller_open && j->tried < j->bridge->n_fars;
 }
 
 static ew__far *far_of(const join *j) { return j->bridge->fars[(j->first + j->tried - 1) % j->bridge->n_fars]; }
 
 static void note_health(const join *j, const ew__end *end) {
     atomic_ullong *down_until = &far_of(j)->down_until;
-    if (end->origin == EW_ORIGIN_CONNECT)
+    if (is_away(end))
         atomic_store_explicit(down_until, j->near->home->now + EW__MS(EW__FAR_PAUSE_MS), memory_order_relaxed);
     else if (atomic_load_explicit(down_until, memory_order_relaxed))
         atomic_store_explicit(down_until, 0, memory_order_relaxed);
+}
+
+/* The one place where every fault of an upstream passes, whichever wires it crosses. */
+static void pass_fault(const join *j, const ew_fault *from) {
+    ew_fault fault = *from;
+    if (j->hides_stack && fault.details.len)
+        ew__stack_trace_remove(&j->near->arena, j->near->home->env, &fault.details);
+    ew__call_fault(j->near, &fault);
 }
 
 static void pass_end(join *j, ew_call *far, const ew__end *end) {
@@ -107,7 +124,7 @@ static void pass_end(join *j, ew_call *far, const ew__end *end) {
     if (end->status == EW_STATUS_OK)
         (void)ew__call_done_valid(near, end->result);
     else
-        ew__call_fault(near, &end->fault);
+        pass_fault(j, &end->fault);
     near->lender = lender;
 }
 
@@ -135,12 +152,13 @@ static void feed(join *j) {
     j->feeding = true;
     while (j->far && !j->far->input_full && near->in_head) {
         struct ew__input_item *item = ew__input_queue_take(near);
+        j->committed = true;
         (void)ew__call_input(j->far, ew__input_item_text(item)); /* what is lost ends the far call, and so this one */
         ew__input_item_free(near, item);
     }
     j->feeding = false;
     if (j->far && !near->in_head && near->input_ended && !j->far->input_full && !j->input_told) {
-        j->input_told = true;
+        j->input_told = j->committed = true;
         ew__call_input_end(j->far);
     }
     if (j->far && !near->in_head && !j->far->input_full)
@@ -158,6 +176,7 @@ static ew_err on_near_input(ew_call *near, ew_str chunk) {
     join *j = near->callee_ud;
     if (!j->far || near->in_head || j->far->input_full)
         return ew__input_queue_add(near, chunk);
+    j->committed = true;
     ew_err err = ew__call_input(j->far, chunk);
     return err < 0 ? EW_OK : err; /* its end is told, or under way */
 }
@@ -316,7 +335,8 @@ static void on_near_open(ew_call *near) {
         ew__call_fail_as(near, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
         return;
     }
-    *j = (join){.near = ew_call_ref(near), .bridge = bridge};
+    *j = (join){
+        .near = ew_call_ref(near), .bridge = bridge, .hides_stack = !ew__stack_trace_is_shown(near->home, near->who)};
     near->callee_ud = j;
     try_next(j);
 }

@@ -7,7 +7,7 @@
 
 #define LOOK_MS 1000 /* how often the list is looked at, at most */
 
-const ew__who ew__who_owner = {.kind = EW__WHO_OWNER};
+const ew__who ew__who_owner = {.kind = EW__WHO_OWNER, .local = true};
 
 /* ---- the list, and who uses which version of it ---- */
 

@@ -71,6 +71,7 @@ typedef enum ew__who_kind {
 typedef struct ew__who {
     uint8_t kind;                    /* ew__who_kind */
     bool accepted;                   /* TOKEN: it was valid when it was presented */
+    bool local;                      /* the peer is on this machine (loopback, Unix socket, pipe), or we dialled it */
     uint8_t digest[EW__SHA256_SIZE]; /* TOKEN: of the token. OWNER: of a certificate's subject; zeros without one */
     uint32_t refusals;               /* requests refused while no token was accepted */
     ew__client_row *client;          /* where he connects from; NULL: nobody counts it */

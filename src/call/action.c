@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/util.h"
 #include "json/json.h"
+#include "json/text.h"
 
 /* Stands in by_name for a name that several actions have. */
 static const ew__action ambiguous;
@@ -57,6 +58,23 @@ static void add_json_member(ew__buf *out, const char *name, const char *json) {
     (void)ew__json_minify(out, ew_str_from(json));
 }
 
+/* The program's metadata; an action that reads an input stream is marked as Genkit marks it. */
+static void add_metadata(ew__buf *out, const ew_action_options *options) {
+    ew_json_iter it = {.offset_ = 0};
+    if (!options->input_stream) {
+        add_json_member(out, "metadata", options->metadata);
+        return;
+    }
+    ew__buf_cstr(out, ",\"metadata\":{\"bidi\":true");
+    while (ew_json_next(ew_str_from(options->metadata), &it)) {
+        if (ew__json_name_is(ew__str(it.key.ptr + 1, it.key.len - 2), EW_STR("bidi")))
+            continue;
+        (void)ew__json_format(out, ",%j:", it.key);
+        (void)ew__json_minify(out, it.value);
+    }
+    ew__buf_char(out, '}');
+}
+
 static void add_secrets(ew__buf *out, const char *const *pointers) {
     for (size_t i = 0; pointers && pointers[i]; i++)
         (void)ew__json_format(out, "%s%Q%s", i ? "," : ",\"x-everywire-secrets\":[", pointers[i],
@@ -81,7 +99,7 @@ ew_err ew__descriptor_begin(ew__buf *out, ew_str key, const ew_action_options *o
         add_json_member(out, "inputSchema", options->input_schema);
         add_json_member(out, "outputSchema", options->output_schema);
         add_json_member(out, "streamSchema", options->stream_schema);
-        add_json_member(out, "metadata", options->metadata);
+        add_metadata(out, options);
         add_secrets(out, options->secrets);
     }
     return out->err;
@@ -225,7 +243,7 @@ static ew_err put_remote(ew__actions *actions, ew__action *action) {
     if (err != EW_OK)
         return err;
     ew__action *holder = ew__map_get(&actions->by_key, action->key);
-    if (holder && (!is_remote(holder) || holder->ours))
+    if (holder && (!is_remote(holder) || holder->ours || action->away))
         return EW_OK;
     if (holder) {
         err = ew__map_put(&actions->shared, holder->key, (void *)(uintptr_t)&ambiguous);
@@ -236,7 +254,7 @@ static ew_err put_remote(ew__actions *actions, ew__action *action) {
     }
     ew__action *named = ew__map_get(&actions->by_name, action->name);
     /* whoever connects takes no name from us */
-    bool ours = named && (named == &ambiguous || !is_remote(named) || named->ours);
+    bool ours = named && (named == &ambiguous || !is_remote(named) || named->ours || action->away);
     return err == EW_OK && !ours ? put_name(actions, action) : err;
 }
 
@@ -263,7 +281,8 @@ ew_err ew__actions_write(const ew__actions *actions, ew__buf *out,
     }
     for (uint32_t i = 0; i < actions->by_long_key.n; i++) {
         const ew__action *action = actions->by_long_key.entries[i].value;
-        if (!keep || keep(ud, action))
+        bool replaced = action->away && ew__map_get(&actions->by_key, action->key) != action;
+        if (!replaced && (!keep || keep(ud, action)))
             write_entry(actions, action, out);
     }
     return ew__buf_char(out, '}');

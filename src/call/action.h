@@ -34,6 +34,7 @@ typedef struct ew__action {
     ew__secrets *secret_chunk;
     ew_str long_key; /* "RUNTIME:/flow/greet" when another program has it; else empty */
     bool ours;       /* another program has it, but it is as good as ours: what is not takes no key from it */
+    bool away;       /* the program that has it has left and is expected back: others of the key come first */
     void (*drop)(void *ops_ud); /* gives ops_ud back; may be NULL */
     ew__contract contract;      /* of actions that we run; other programs look after their own */
     ew__arena arena;
@@ -72,8 +73,9 @@ ew_err ew__registry_add(ew__registry *registry, const char *key, const ew__calle
                         ew_handler_fn fn, void *arg, const ew_action_options *options);
 /*
  * The actions of other programs take the place of those that were there: a new version of the list. Where several have
- * a key, or we do ourselves, theirs are reached by their long key only. References are taken. Any thread. EW_OK,
- * EW_ENOMEM.
+ * a key, or we do ourselves, theirs are reached by their long key only. Those that are away come last, newest first:
+ * they take no key or name from another, and one whose key another has is not listed. References are taken. Any thread.
+ * EW_OK, EW_ENOMEM.
  */
 ew_err ew__registry_set_remotes(ew__registry *registry, ew__action *const *actions, size_t n);
 /*

@@ -9,6 +9,7 @@
 #include "call/input_queue.h"
 #include "json/json.h"
 #include "json/text.h"
+#include <stdio.h>
 
 static void dropped(ew__home *home) { atomic_fetch_add_explicit(&home->dropped, 1, memory_order_relaxed); }
 
@@ -182,6 +183,26 @@ static void keep_fault(ew_call *call, ew_fault *fault) {
         fault->details = ew__str(NULL, 0);
 }
 
+/* ---- limits of payloads ---- */
+
+static bool is_within(const ew_call *call, ew_str json, size_t others) {
+    return EW__LIKELY(json.len + others <= ew__payload_bytes(call->home->limits) &&
+                      (!call->deep || ew__json_is_payload(json)));
+}
+
+/* The fault of a payload that is not within its limits; `what` is one of the few names of payloads. */
+static ew_fault excess(ew_call *call, const char *what, ew_str json, size_t others) {
+    uint64_t most = ew__payload_bytes(call->home->limits);
+    bool bytes = json.len + others > most;
+    char text[160];
+    int n = bytes ? snprintf(text, sizeof text, "%s too large: %zu bytes, the limit is %llu (set by frame_bytes)", what,
+                             json.len + others, (unsigned long long)most)
+                  : snprintf(text, sizeof text, "%s nested too deep: the limit is %d levels", what, EW_PAYLOAD_DEPTH);
+    ew_fault fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED, .message = ew__str(text, (size_t)n)};
+    keep_fault(call, &fault);
+    return fault;
+}
+
 /* Whether a value fits what the action says of it; schema may be NULL. */
 static bool fits(ew_call *call, const ew__schema *schema, ew__contract_part part, ew_str json, ew_fault *fault) {
     ew__schema_report report;
@@ -198,6 +219,11 @@ ew_err ew__call_done_valid(ew_call *call, ew_str json) {
     ew__end end = {.status = EW_STATUS_OK, .origin = EW_ORIGIN_ACTION, .result = json.len ? json : EW_STR("null")};
     ew_fault fault;
     bool heard = call->callee_open && call->caller_open;
+    if (!is_within(call, end.result, 0)) {
+        fault = excess(call, "the result is", end.result, 0);
+        ew__call_fault_as(call, EW_ORIGIN_LOCAL, &fault);
+        return EW_ELIMIT;
+    }
     if (call->action && heard && !fits(call, call->action->contract.output, EW__CONTRACT_RESULT, json, &fault)) {
         ew__call_fault_as(call, EW_ORIGIN_ACTION, &fault);
         return EW_ETYPE;
@@ -216,6 +242,8 @@ void ew__call_fault_as(ew_call *call, ew_origin origin, const ew_fault *fault) {
     end.status = end.fault.status = is_failure ? fault->status : EW_STATUS_UNKNOWN;
     if (!end.fault.message.ptr)
         end.fault.message = EW_STR("");
+    if (end.fault.details.len && !is_within(call, end.fault.details, end.fault.message.len))
+        end.fault.details = ew__str(NULL, 0); /* the status and the message still say what failed */
     (void)finish(call, &end);
 }
 
@@ -234,6 +262,12 @@ static ew_err lose_chunk(ew_call *call, ew_err err, ew_str too_much) {
     tell_end(call, &end);
     abandon(call, EW__CANCEL_GONE);
     return err;
+}
+
+/* Likewise for a chunk, of output or of input, that is not within the limits of a payload. */
+static ew_err refuse_chunk(ew_call *call, const char *what, ew_str json) {
+    ew_fault fault = excess(call, what, json, 0);
+    return lose_chunk(call, EW_ELIMIT, fault.message);
 }
 
 /* EW_OK; EW_ETYPE: its action does not allow it, and the call is over likewise. */
@@ -266,6 +300,8 @@ ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
     ew_err err;
     if (nobody_takes(call, &err))
         return err;
+    if (!is_within(call, json, 0))
+        return refuse_chunk(call, "a chunk of the stream is", json);
     if (call->action) { /* an outgoing one has none */
         if (call->action->contract.chunk && check_chunk(call, json) != EW_OK)
             return EW_ETYPE;
@@ -278,7 +314,8 @@ ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
 /* The first of a row, or more of them where the taker can and nobody wants to see each. */
 static ew_err take_some(ew_call *call, const ew_str *row, size_t *n) {
     ew_err err;
-    bool checked = call->action && call->action->contract.chunk;
+    bool checked = (call->action && call->action->contract.chunk) ||
+                   EW__UNLIKELY(ew__payload_bytes(call->home->limits) < EW__ROW_CHUNK);
     if (!call->caller->chunk_row || checked) {
         *n = 1;
         return ew__call_chunk_valid(call, row[0]);
@@ -306,6 +343,20 @@ ew_err ew__call_chunk_row(ew_call *call, const ew_str *row, size_t *n) {
 }
 
 /* ---- towards the callee ---- */
+
+/* The context and the labels travel with the input: what is too large for the envelope counts with it. */
+static bool input_is_within(ew_call *call) {
+    size_t others = ew__payload_extra(call->home->limits, call->context.len + call->labels.len);
+    bool context_ok = !call->deep || call->context.len == 0 || ew__json_is_payload(call->context);
+    if (context_ok && is_within(call, call->input, others))
+        return true;
+    ew_fault fault = excess(call, context_ok ? "the input is" : "the context is",
+                            context_ok ? call->input : call->context, context_ok ? others : 0);
+    if (call->input.len + others <= ew__payload_bytes(call->home->limits))
+        fault.status = EW_STATUS_INVALID_ARGUMENT; /* its depth: as for text that is not JSON */
+    ew__call_fault_as(call, EW_ORIGIN_LOCAL, &fault);
+    return false;
+}
 
 /*
  * The one place that every served call comes by: what the action would not take never reaches it, and is refused before
@@ -339,7 +390,7 @@ static void start(ew_call *call, const ew__callee_ops *callee, void *ud) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
         return;
     }
-    if (!input_fits(call))
+    if (!input_is_within(call) || !input_fits(call))
         return;
     if (call->caller->accepted)
         call->caller->accepted(call);
@@ -367,6 +418,18 @@ void ew__call_open(ew_call *call, ew__action *action) {
 }
 
 void ew__call_open_on(ew_call *call, const ew__callee_ops *callee, void *ud) { start(call, callee, ud); }
+
+void ew__call_pass(ew_call *call, ew__action *action) {
+    ew__action *before = call->action;
+    call->action = ew__action_ref(action);
+    call->key = action->key;
+    call->secret_input = action->secret_input;
+    call->secret_output = action->secret_output;
+    call->callee = action->ops;
+    call->callee_ud = action->ops_ud;
+    ew__action_unref(before);
+    action->ops->open(call);
+}
 
 void ew__call_cancel(ew_call *call, ew__cancel_why why) {
     if (!call->callee_open || atomic_load_explicit(&call->cancelled, memory_order_relaxed))
@@ -402,6 +465,8 @@ void ew__call_room(ew_call *call) {
 ew_err ew__call_input(ew_call *call, ew_str chunk) {
     if (!call->callee_open || call->input_ended)
         return EW_EENDED;
+    if (!is_within(call, chunk, 0))
+        return call->caller_open ? refuse_chunk(call, "a chunk of the input is", chunk) : EW_ELIMIT;
     ew_err err = call->callee->input ? call->callee->input(call, chunk) : EW_OK;
     if (err == EW_FULL)
         call->input_full = true; /* only a queue says that: the call has not ended meanwhile */
@@ -460,7 +525,7 @@ static void read_carrier(ew_str carrier, ew_str *ret_parent, ew_str *ret_state) 
         bool parent = ew__json_name_is(name, EW_STR("traceparent"));
         ew_str *ret = parent ? ret_parent : ew__json_name_is(name, EW_STR("tracestate")) ? ret_state : NULL;
         if (ret && !ret->ptr)
-            *ret = ew_json_get_str(it.value, "", ew__str("", 0));
+            *ret = ew__json_text(it.value, NULL, 0); /* a valid one has no escapes */
     }
 }
 

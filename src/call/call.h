@@ -18,6 +18,7 @@
 #include "call/access.h"
 #include "base/home.h"
 #include "base/out.h"
+#include "base/payload.h"
 #include "call/trace.h"
 #include "json/json.h"
 #include <everywire/call.h>
@@ -35,7 +36,10 @@ typedef enum ew__cancel_why {
     EW__CANCEL_SHUTDOWN  /* we are going down */
 } ew__cancel_why;
 
-/* How a call ended, as the caller is told. Slices are valid until the call is released. */
+/*
+ * How a call ended, as passed to ew__caller_ops.end. Slices are valid until that function returns: they may lie in the
+ * buffer that was read, or in the memory of the upstream call of a bridge. A caller that needs them longer copies them.
+ */
 typedef struct ew__end {
     ew_status status;
     ew_str result; /* when status is OK */
@@ -85,8 +89,10 @@ struct ew_call {
     bool input_full; /* the caller was told to wait with its input */
     bool notify;     /* outgoing: no answer is wanted, where the wire can say so */
     bool traced;     /* an observer has told of its start */
+    bool relayed;    /* outgoing: it continues a call of another loop, which has the span */
     bool begun;      /* outgoing: it was given to a connection, so that the peer may have it */
-    uint8_t hops;    /* everywires that it has crossed */
+    bool deep;    /* the depth of its payloads is checked: a message may have had more than EW_PAYLOAD_DEPTH levels */
+    uint8_t hops; /* everywires that it has crossed */
     uint32_t attempt;
     ew__home *home;
     const ew__caller_ops *caller;
@@ -135,6 +141,13 @@ struct ew_call {
     /* the first piece of the arena follows */
 };
 
+/*
+ * Limits of payloads. Every payload of a call is checked here, whichever wire or handler it came from: its bytes always,
+ * its depth if the wire marked the call. A wire validates a message with ew__json_parse, which accepts EW_JSON_DEPTH
+ * levels, and marks the call with the result before it passes a payload of that message on.
+ */
+static inline void ew__call_mark_depth(ew_call *call, const ew__json_doc *doc) { call->deep = call->deep || doc->deep; }
+
 /* ---- for the caller's end ---- */
 
 /*
@@ -180,6 +193,18 @@ void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str 
  * callee, before it returns to the loop. Ending a call detaches its callee.
  */
 void ew__call_detach(ew_call *call);
+/*
+ * The present callee, which has said nothing yet, passes the call to another program's action (references are taken).
+ * The input that has come is in the call's queue. Home thread.
+ */
+void ew__call_pass(ew_call *call, ew__action *action);
+/*
+ * For worker threads: this thread holds a reference of the call while its handler runs, up to the end that it posts.
+ * ew__call_unhold returns the call, and hands the reference over, if this thread has posted no end; else NULL: the call
+ * may be gone.
+ */
+void ew__call_hold(ew_call *call);
+ew_call *ew__call_unhold(void);
 /* Results and chunks that were validated already (a wire's payloads): home thread only. */
 ew_err ew__call_chunk_valid(ew_call *call, ew_str json);
 /*

@@ -10,8 +10,11 @@
 #include "json/json.h"
 
 #define OUT_OF_MEMORY EW_STR("out of memory")
+#define DIGITS_(number) #number
+#define DIGITS(number) DIGITS_(number)
+#define TOO_DEEP "the result is nested too deep: the limit is " DIGITS(EW_PAYLOAD_DEPTH) " levels"
 
-enum what { CHUNK, DONE, FAIL, ON_CANCEL, ON_ROOM, AFTER, ON_INPUT };
+enum what { CHUNK, DEEP_CHUNK, DONE, FAIL, ON_CANCEL, ON_ROOM, AFTER, ON_INPUT };
 
 struct letter {
     ew__task task;
@@ -45,6 +48,11 @@ static void open_letter(ew__task *task) {
         atomic_fetch_sub(&call->posted, letter->payload.len);
         (void)ew__call_chunk_valid(call, letter->payload);
         ew__call_wake_waiters(call); /* a thread may wait for its letters to be taken */
+        break;
+    case DEEP_CHUNK:
+        call->deep = true;
+        (void)ew__call_chunk_valid(call, letter->payload);
+        ew__call_wake_waiters(call);
         break;
     case DONE:
         (void)ew__call_done_valid(call, letter->payload);
@@ -80,7 +88,31 @@ static struct letter *write_letter(ew_call *call, enum what what, size_t bytes) 
     return letter;
 }
 
+/* ---- the call whose handler runs on this worker thread ---- */
+
+static _Thread_local ew_call *held;
+
+void ew__call_hold(ew_call *call) { held = ew_call_ref(call); }
+
+ew_call *ew__call_unhold(void) {
+    ew_call *call = held;
+    held = NULL;
+    return call;
+}
+
+/* An end is about to be posted; its message has a reference of its own. */
+static void let_go(ew_call *call) {
+    if (held == call) {
+        held = NULL;
+        ew_call_unref(call);
+    }
+}
+
+/* ---- posting ---- */
+
 static ew_err post(struct letter *letter) {
+    if (letter->what == DONE || letter->what == FAIL)
+        let_go(letter->call);
     letter->call->home->ops->post(letter->call->home, &letter->task);
     return EW_OK;
 }
@@ -109,8 +141,6 @@ static ew_err post_fn(ew_call *call, enum what what, ew_call_fn fn, void *arg, u
 /* From a thread: the letters on their way count as buffered, so that a thread that never waits is stopped too. */
 static ew_err post_chunk(ew_call *call, ew_str json) {
     const ew_limits *limits = call->home->limits;
-    if (atomic_load(&call->cancelled))
-        return EW_ECANCELLED;
     size_t posted = atomic_fetch_add(&call->posted, json.len) + json.len;
     ew_err err = posted > limits->out_max_bytes ? EW_ELIMIT : post_payload(call, CHUNK, json);
     if (err < 0) {
@@ -120,53 +150,73 @@ static ew_err post_chunk(ew_call *call, ew_str json) {
     return posted > limits->out_high_bytes || atomic_load(&call->full) ? EW_FULL : EW_OK;
 }
 
-static ew_err send_chunk(ew_call *call, ew_str json) {
+/*
+ * A cancel is a request: the caller still waits for the end, and gets all chunks that precede it. What a caller that has
+ * gone does not want is dropped by the home thread.
+ */
+ew_err ew__call_pass_chunk(ew_call *call, ew_str json) {
     return ew__home_here(call->home) ? ew__call_chunk_valid(call, json) : post_chunk(call, json);
 }
 
-ew_err ew__call_pass_chunk(ew_call *call, ew_str json) { return send_chunk(call, json); }
+/* A thread that only sends chunks learns of the cancel by EW_ECANCELLED. */
+static ew_err send_chunk(ew_call *call, ew_str json) {
+    if (ew__home_here(call->home))
+        return ew__call_chunk_valid(call, json);
+    return atomic_load(&call->cancelled) ? EW_ECANCELLED : post_chunk(call, json);
+}
 
 /* A payload that is the call's own input was validated when it came. */
 static bool is_own_input(const ew_call *call, ew_str json) {
     return json.ptr == call->input.ptr && json.len == call->input.len;
 }
 
-ew_err ew_call_chunk(ew_call *call, ew_str json) {
-    if (!is_own_input(call, json)) {
-        ew_err err = ew__json_validate(json, NULL);
-        if (err != EW_OK)
-            return EW_ESYNTAX;
+/* The check on the home thread refuses it, and fails the call; the handler still owes the end. */
+static ew_err send_deep_chunk(ew_call *call, ew_str json) {
+    if (ew__home_here(call->home)) {
+        call->deep = true;
+        return ew__call_chunk_valid(call, json);
     }
-    return send_chunk(call, json);
+    ew_err err = post_payload(call, DEEP_CHUNK, json);
+    return err == EW_OK ? EW_ELIMIT : err;
 }
 
+ew_err ew_call_chunk(ew_call *call, ew_str json) {
+    ew_err err = is_own_input(call, json) ? EW_OK : ew__json_validate(json, NULL);
+    if (err == EW_ELIMIT)
+        return send_deep_chunk(call, json);
+    return err == EW_OK ? send_chunk(call, json) : EW_ESYNTAX;
+}
+
+/* A format and its arguments (json.h). */
+typedef struct template {
+    const char *format;
+    const ew_arg *args;
+    size_t n_args;
+}
+template;
+
 /* Formats on the stack when it fits, else in `heap`. */
-static ew_err format_payload(ew_call *call, char *stack, size_t size, ew__buf *heap, const char *format, va_list args,
+static ew_err format_payload(ew_call *call, char *stack, size_t size, ew__buf *heap, const template *from,
                              ew_str *ret) {
-    va_list again;
-    va_copy(again, args);
-    int n = ew_json_vformat(stack, size, format, args);
-    ew_err err = EW_OK;
-    if (n < 0) {
-        err = EW_EINVAL;
-    } else if ((size_t)n < size) {
+    int n = ew_json_format_args(stack, size, from->format, from->args, from->n_args);
+    if (n == EW_EINVAL)
+        return EW_EINVAL;
+    if (n >= 0 && (size_t)n < size) {
         *ret = ew__str(stack, (size_t)n);
-    } else {
-        ew__buf_init(heap, call->home->env, SIZE_MAX / 2);
-        err = ew__json_vformat(heap, format, again);
-        *ret = ew__buf_view(heap);
+        return EW_OK;
     }
-    va_end(again);
+    ew__buf_init(heap, call->home->env, SIZE_MAX / 2);
+    ew_err err = ew__json_format_args(heap, from->format, from->args, from->n_args);
+    *ret = ew__buf_view(heap);
     return err;
 }
 
 /* Formats and sends. EW_EINVAL (a bad format) and EW_ENOMEM mean that nothing was sent. */
-static ew_err send_formatted(ew_call *call, ew_err (*send)(ew_call *call, ew_str json), const char *format,
-                             va_list args) {
+static ew_err send_formatted(ew_call *call, ew_err (*send)(ew_call *call, ew_str json), const template *from) {
     char stack[512];
     ew__buf heap = {0};
     ew_str json = {0};
-    ew_err err = format_payload(call, stack, sizeof stack, &heap, format, args, &json);
+    ew_err err = format_payload(call, stack, sizeof stack, &heap, from, &json);
     if (err == EW_OK)
         err = send(call, json);
     if (heap.env)
@@ -174,12 +224,8 @@ static ew_err send_formatted(ew_call *call, ew_err (*send)(ew_call *call, ew_str
     return err;
 }
 
-ew_err ew_call_chunkf(ew_call *call, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    ew_err err = send_formatted(call, ew_call_chunk, format, args);
-    va_end(args);
-    return err;
+ew_err ew_call_chunk_args(ew_call *call, const char *format, const ew_arg *args, size_t n_args) {
+    return send_formatted(call, ew_call_chunk, &(template){format, args, n_args});
 }
 
 /* ---- ends ---- */
@@ -199,19 +245,21 @@ static ew_err send_done(ew_call *call, ew_str json) {
 ew_err ew_call_done(ew_call *call, ew_str json) {
     if (json.len == 0)
         json = EW_STR("null");
-    if (is_own_input(call, json) || ew__json_validate(json, NULL) == EW_OK)
+    ew_err err = is_own_input(call, json) ? EW_OK : ew__json_validate(json, NULL);
+    if (err == EW_OK)
         return send_done(call, json);
-    ew_err err = fail_internal(call, EW_STR("the action's result is not valid JSON"));
+    if (err == EW_ELIMIT) {
+        err = ew_call_fail(call, EW_STATUS_RESOURCE_EXHAUSTED, TOO_DEEP);
+        return err == EW_OK ? EW_ELIMIT : err;
+    }
+    err = fail_internal(call, EW_STR("the action's result is not valid JSON"));
     return err == EW_OK ? EW_ESYNTAX : err;
 }
 
-ew_err ew_call_donef(ew_call *call, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    ew_err err = send_formatted(call, ew_call_done, format, args);
-    va_end(args);
+ew_err ew_call_done_args(ew_call *call, const char *format, const ew_arg *args, size_t n_args) {
+    ew_err err = send_formatted(call, ew_call_done, &(template){format, args, n_args});
     if (err == EW_EINVAL)
-        (void)fail_internal(call, EW_STR("the action's result has a bad format"));
+        (void)fail_internal(call, EW_STR("the format of the action's result does not fit its arguments"));
     else if (err == EW_ENOMEM)
         (void)fail_internal(call, OUT_OF_MEMORY);
     return err;
@@ -234,6 +282,7 @@ static ew_err post_spare(ew_call *call) {
     if (atomic_exchange(&call->spare_used, true))
         return EW_EENDED;
     ew_call_ref(call);
+    let_go(call);
     call->spare_task.fn = fail_unposted;
     call->home->ops->post(call->home, &call->spare_task);
     return EW_OK;
@@ -261,6 +310,7 @@ static ew_err fault_here(ew_call *call, const ew_fault *fault) {
 
 ew_err ew_call_fail_with(ew_call *call, const ew_fault *fault) {
     ew_fault checked = *fault;
+    checked.refused = false; /* the handler runs. Programs built before this member leave it uninitialised */
     if (checked.details.len && ew__json_validate(checked.details, NULL) != EW_OK)
         checked.details = ew__str(NULL, 0); /* details that are no JSON cannot be carried by any wire */
     if (!checked.message.ptr)

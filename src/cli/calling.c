@@ -124,7 +124,7 @@ int ew__calling_refused(const ew__calling *c, const ew_client *client, const ew_
         const char *why = ew_client_refuses(client, opts);
         return ew__cli_usagef(c->verb, "%.200s cannot carry this: %s", c->words[0], why ? why : ew_err_text(err));
     }
-    if (err == EW_EINVAL || err == EW_ESYNTAX) {
+    if (err == EW_EINVAL || err == EW_ESYNTAX || err == EW_ELIMIT) {
         return ew__cli_usagef(c->verb, "%s", err == EW_EINVAL ? "that is no name for an action" : ew_err_text(err));
     }
     ew__cli_error(&(ew_fault){.status = EW_STATUS_INTERNAL, .message = ew_str_from(ew_err_text(err))});

@@ -26,8 +26,11 @@ enum {
 /* For the helps of the verbs that call. */
 #define EW__TARGET_HELP                                                                                                \
     "  TARGET  where the peer is: http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, or\n"                      \
-    "          jsonrpc+stdio: with the peer's program behind -- (?framing=lsp behind a jsonrpc\n"                      \
-    "          target: Content-Length headers instead of lines); reflection://HOST:PORT listens\n"                     \
+    "          jsonrpc+stdio: with the peer's program behind -- (options behind a jsonrpc target:\n"                   \
+    "          ?framing=lsp Content-Length headers instead of lines, ?params=null send the\n"                          \
+    "          member params without input too, as the Go codec requires, ?stream=events the\n"                        \
+    "          frames of a stream are {\"chunk\":C}, {\"result\":R} or {\"error\":E}, ?discover=no\n"                  \
+    "          the peer is not everywire; join several by &); reflection://HOST:PORT listens\n"                        \
     "          there and waits for Genkit runtimes, or for the one that is started by the program\n"                   \
     "          behind --; rrq://HOST:PORT is an RRQ runner, and a program behind -- is started\n"                      \
     "          first, told by --tcp-socket to listen there (port 0 picks a free one for both);\n"                      \
@@ -120,8 +123,17 @@ void ew__cli_error(const ew_fault *fault);
 /* One line for people; nothing unless standard error is a terminal. */
 void ew__cli_quiet(void); /* from now on no hints, and no progress */
 void ew__cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/*
+ * Values of answers of the library, whose types are known: a count (0 if absent), a flag (false), whether a string is
+ * that text.
+ */
+long long ew__cli_count(ew_str json, const char *pointer);
+bool ew__cli_flag(ew_str json, const char *pointer);
+bool ew__cli_is(ew_str json, const char *pointer, const char *text);
+
 /* ew_json_format, appended to a text. */
-ew_err ew__cli_format(ew__text *out, const char *format, ...);
+ew_err ew__cli_format_args(ew__text *out, const char *format, const ew_arg *args, size_t n_args);
+#define ew__cli_format(out, ...) ew__cli_format_args(out, EW_FORMAT(__VA_ARGS__))
 /* Text of a peer as a terminal may show it (base/printable.h), appended or printed. */
 ew_err ew__cli_printable(ew__text *out, ew_str text, ew__printable_form form);
 void ew__cli_print(FILE *out, ew_str text, ew__printable_form form);

@@ -52,7 +52,7 @@ static const ew__column columns[] = {
 
 static ew_err show_list(ew__jobs_cmd *cmd, ew_str json) {
     ew_err err = ew__table_print(ew_json_get(json, "/jobs"), columns, "No dead letters");
-    long long total = (long long)ew_json_get_int(json, "/total", 0), shown = 0;
+    long long total = ew__cli_count(json, "/total"), shown = 0;
     ew_json_iter it = {.offset_ = 0};
     while (ew_json_next(ew_json_get(json, "/jobs"), &it)) {
         shown++;
@@ -101,9 +101,9 @@ static int check_requeue(ew__jobs_cmd *cmd) {
 
 static ew_err show_requeue(ew__jobs_cmd *cmd, ew_str json) {
     bool dry = ew__jobs_flag(cmd, EW__JOPT_DRY_RUN);
-    (void)printf("%s %lld job(s)%s%.*s\n", dry ? "Would requeue" : "Requeued",
-                 (long long)ew_json_get_int(json, "/requeued", 0), cmd->target_queue.len ? " to " : "",
-                 (int)cmd->target_queue.len, cmd->target_queue.len ? cmd->target_queue.ptr : "");
+    (void)printf("%s %lld job(s)%s%.*s\n", dry ? "Would requeue" : "Requeued", ew__cli_count(json, "/requeued"),
+                 cmd->target_queue.len ? " to " : "", (int)cmd->target_queue.len,
+                 cmd->target_queue.len ? cmd->target_queue.ptr : "");
     return EW_OK;
 }
 
@@ -171,7 +171,7 @@ static ew_err show_counts(const char *title, ew_str counts) {
             (void)printf("\n%s:\n", title);
         }
         any = true;
-        long long count = (long long)ew_json_get_int(it.value, "", 0);
+        long long count = ew__cli_count(it.value, "");
         (void)printf("  %6lld  %.*s\n", count, (int)line.len, line.ptr);
     }
     ew__text_free(&line);

@@ -86,10 +86,10 @@ static int wait_failed(waiting *w, ew_err err, ew_answer *answer) {
         return ew__jobs_failed(w->cmd, err, answer);
     }
     ew__text message = {0}, details = {0};
-    ew_str status = ew_json_get_str(job, "/status", EW_STR("not over"));
+    ew_str status = ew_json_get(job, "/status");
     (void)ew__text_cstr(&message, "the timeout passed, and the job is ");
-    (void)ew__text_add(&message, status);
-    (void)ew__cli_format(&details, "{\"job_id\":%j,\"status\":%q}", ew_json_get(job, "/id"), status);
+    (void)ew__cell_text(&message, status, "not over");
+    (void)ew__cli_format(&details, "{\"job_id\":%j,\"status\":%j}", ew_json_get(job, "/id"), status);
     ew__cli_error(&(ew_fault){
         .status = EW_STATUS_DEADLINE_EXCEEDED, .message = ew__text_view(&message), .details = ew__text_view(&details)});
     ew__text_free(&message);
@@ -100,7 +100,7 @@ static int wait_failed(waiting *w, ew_err err, ew_answer *answer) {
 
 static int print_ended(ew__jobs_cmd *cmd, ew_answer *answer) {
     ew_str job = ew_answer_json(answer);
-    bool fine = ew_str_eq(ew_json_get_str(job, "/status", EW_STR("")), EW_STR("COMPLETED"));
+    bool fine = ew__cli_is(job, "/status", "COMPLETED");
     int code;
     if (ew__jobs_flag(cmd, EW__JOPT_STREAM)) {
         int bad = ew__cli_line(STDOUT_FILENO, "{\"job\":", job, "}");
@@ -174,8 +174,7 @@ static int check_enqueue(ew__jobs_cmd *cmd) {
 
 /* {"job_id":ID} is enough for the usual; the rest says what happened instead. */
 static ew_err enqueued_text(ew_str answer, ew__text *out) {
-    ew_str status = ew_json_get_str(answer, "/status", EW_STR(""));
-    return ew_str_eq(status, EW_STR("enqueued"))
+    return ew__cli_is(answer, "/status", "enqueued")
                ? ew__cli_format(out, "{\"job_id\":%j}", ew_json_get(answer, "/job_id"))
                : ew__text_add(out, answer);
 }
@@ -260,7 +259,7 @@ static int run_show(ew__jobs_cmd *cmd) {
 
 static ew_err show_list(ew__jobs_cmd *cmd, ew_str json) {
     ew_err err = ew__table_print(ew_json_get(json, "/jobs"), ew__job_columns, "No jobs found");
-    long long total = (long long)ew_json_get_int(json, "/total", 0), shown = 0, end = cmd->filter.offset;
+    long long total = ew__cli_count(json, "/total"), shown = 0, end = cmd->filter.offset;
     ew_json_iter it = {.offset_ = 0};
     while (ew_json_next(ew_json_get(json, "/jobs"), &it)) {
         shown++;
@@ -288,7 +287,7 @@ static int check_wait(ew__jobs_cmd *cmd) {
 static int run_wait(ew__jobs_cmd *cmd) { return wait_for(cmd, first_word(cmd)); }
 
 static ew_err show_cancel(ew__jobs_cmd *cmd, ew_str json) {
-    bool now = ew_str_eq(ew_json_get_str(json, "/status", EW_STR("")), EW_STR("CANCELLED"));
+    bool now = ew__cli_is(json, "/status", "CANCELLED");
     (void)printf("Job '%s' %s\n", cmd->words[0], now ? "cancelled" : "runs; its worker is told to stop it");
     return EW_OK;
 }
@@ -325,10 +324,10 @@ static const ew__column trace_columns[] = {
 
 static ew_err show_trace(ew__jobs_cmd *cmd, ew_str json) {
     ew_err err = ew__table_print(ew_json_get(json, "/events"), trace_columns, "Nothing has happened");
-    int64_t total = ew_json_get_int(json, "/total_ms", -1);
+    int64_t total;
     char span[32];
     (void)cmd;
-    if (err == EW_OK && total >= 0) {
+    if (err == EW_OK && ew_json_int64(ew_json_get(json, "/total_ms"), &total) == EW_OK && total >= 0) {
         ew__cli_span((uint64_t)total, span, sizeof span);
         (void)printf("\nTotal Duration: %s\n", span);
     }

@@ -57,7 +57,7 @@ static ew_err choose(const ew__jobs_cmd *cmd, ew_str queues, bool with_empty, ew
     const char *before = "";
     ew_err err = ew__text_cstr(out, "[");
     while (err == EW_OK && ew_json_next(queues, &it)) {
-        bool idle = ew_json_get_int(it.value, "/pending", 0) == 0 && !ew_json_get_bool(it.value, "/paused", false);
+        bool idle = ew__cli_count(it.value, "/pending") == 0 && !ew__cli_flag(it.value, "/paused");
         if (!is_wanted(cmd, it.value) || (idle && !with_empty)) {
             continue;
         }
@@ -97,7 +97,7 @@ static ew_err show_list(ew__jobs_cmd *cmd, ew_str json) {
         err = ew__table_print(ew__text_view(&some), list_columns, "No active queues found");
     }
     while (err == EW_OK && ew_json_next(ew__text_view(&some), &it)) {
-        total += (long long)ew_json_get_int(it.value, "/pending", 0);
+        total += ew__cli_count(it.value, "/pending");
     }
     if (err == EW_OK && some.len > 2) {
         (void)printf("\nTotal: %lld pending jobs\n", total);
@@ -114,7 +114,7 @@ static int run_list(ew__jobs_cmd *cmd) {
 
 static ew_err show_stats(ew__jobs_cmd *cmd, ew_str json) {
     ew_err err = ew__table_print(ew_json_get(json, "/queues"), stats_columns, "No queues found");
-    if (err == EW_OK && ew_json_get_bool(json, "/partial", false)) {
+    if (err == EW_OK && ew__cli_flag(json, "/partial")) {
         (void)printf("\nNot all jobs were looked at; --max-scan 0 does\n");
     }
     (void)cmd;
@@ -129,7 +129,7 @@ static int run_stats(ew__jobs_cmd *cmd) {
     if (err != EW_OK) {
         return ew__jobs_failed(cmd, err, answer);
     }
-    bool partial = ew_json_get_bool(ew_answer_json(answer), "/partial", false);
+    bool partial = ew__cli_flag(ew_answer_json(answer), "/partial");
     err = choose(cmd, ew_json_get(ew_answer_json(answer), "/queues"), true, &some);
     if (err == EW_OK) {
         err = ew__cli_format(&json, partial ? "{\"queues\":%j,\"partial\":true}" : "{\"queues\":%j}",
@@ -153,7 +153,7 @@ static const ew__column inspect_columns[] = {
 static ew_err show_inspect(ew__jobs_cmd *cmd, ew_str json) {
     ew_err err = ew__table_print(ew_json_get(json, "/jobs"), inspect_columns, "Nothing waits");
     if (err == EW_OK) {
-        (void)printf("\n%lld in queue '%s'\n", (long long)ew_json_get_int(json, "/total", 0), cmd->words[0]);
+        (void)printf("\n%lld in queue '%s'\n", ew__cli_count(json, "/total"), cmd->words[0]);
     }
     return err;
 }
@@ -169,7 +169,7 @@ static int run_inspect(ew__jobs_cmd *cmd) {
 }
 
 static ew_err show_pause(ew__jobs_cmd *cmd, ew_str json) {
-    bool paused = ew_json_get_bool(json, "/paused", false);
+    bool paused = ew__cli_flag(json, "/paused");
     (void)printf("Queue '%s' %s\n", cmd->words[0],
                  paused ? "is paused: workers of everywire take nothing from it" : "goes on");
     return EW_OK;

@@ -175,8 +175,8 @@ static bool fail_retry(ew_call *call, ew_fault *fault) {
     if (!value.ptr || ew_json_typeof(value) == EW_JSON_NULL) {
         return true;
     }
-    double seconds = ew_json_get_double(value, "", -1);
-    if (!(seconds >= 0 && seconds <= 86400 * 365)) {
+    double seconds;
+    if (ew_json_double(value, &seconds) != EW_OK || seconds < 0 || seconds > 86400 * 365) {
         (void)ew_call_fail(call, EW_STATUS_INVALID_ARGUMENT, "retry_after must be a number of seconds, at most a year");
         return false;
     }
@@ -335,7 +335,8 @@ static const struct {
           "{\"items\":{\"type\":\"number\"},\"description\":\"an array of numbers; with an input stream it is not "
           "looked at\",\"examples\":[[1,2,3]]}",
       .output_schema = "{\"type\":\"number\"}",
-      .stream_schema = "{\"type\":\"number\"}"}},
+      .stream_schema = "{\"type\":\"number\"}",
+      .input_stream = true}},
     {"/flow/context",
      context,
      {.description = "Returns what arrived with the call",

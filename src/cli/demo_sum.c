@@ -57,7 +57,11 @@ static bool add_value(ew_call *call, total *t, ew_str value) {
         t->is_real = true;
         t->real = (double)t->whole;
     }
-    t->real += ew_json_get_double(value, "", 0);
+    double real;
+    if (ew_json_double(value, &real) != EW_OK) {
+        return out_of_range(call);
+    }
+    t->real += real;
     return isfinite(t->real) ? true : out_of_range(call);
 }
 

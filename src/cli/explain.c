@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/explain.h"
+#include <math.h>
 #include <string.h>
 
 #define DEPTH_MAX 6
@@ -136,15 +137,16 @@ static ew_err add_string(ew__text *out, ew_str schema) {
                    {"uuid", "\"123e4567-e89b-12d3-a456-426614174000\""},
                    {"hostname", "\"example.com\""},
                    {"ipv4", "\"192.0.2.1\""}};
-    ew_str format = ew_json_get_str(schema, "/format", EW_STR(""));
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        if (ew_str_eq(format, ew_str_from(formats[i].format))) {
+        if (ew__cli_is(schema, "/format", formats[i].format)) {
             return ew__text_cstr(out, formats[i].example);
         }
     }
-    int64_t min = ew_json_get_int(schema, "/minLength", 0), max = ew_json_get_int(schema, "/maxLength", 1000);
+    double min = 0, max = 1000; /* a schema may spell a count as 3.0 */
+    (void)ew_json_double(ew_json_get(schema, "/minLength"), &min);
+    (void)ew_json_double(ew_json_get(schema, "/maxLength"), &max);
     ew_err err = ew__text_cstr(out, max < 4 ? "\"" : "\"text");
-    for (int64_t i = max < 4 ? 0 : 4; err == EW_OK && i < min && i < 1000; i++) {
+    for (int i = max < 4 ? 0 : 4; err == EW_OK && i < min && i < 1000; i++) {
         err = ew__text_cstr(out, "x");
     }
     return err == EW_OK ? ew__text_cstr(out, "\"") : err;
@@ -153,8 +155,9 @@ static ew_err add_string(ew__text *out, ew_str schema) {
 static ew_err add_array(ew__text *out, ew_str root, ew_str schema, int depth) {
     ew_err err = ew__text_cstr(out, "[");
     ew_str items = member(schema, "items");
-    int64_t min = ew_json_get_int(schema, "/minItems", 1);
-    for (int64_t i = 0; err == EW_OK && (i < min || i == 0) && i < 3; i++) {
+    double min = 1;
+    (void)ew_json_double(ew_json_get(schema, "/minItems"), &min);
+    for (int i = 0; err == EW_OK && (i < min || i == 0) && i < 3; i++) {
         err = i ? ew__text_cstr(out, ",") : EW_OK;
         err = err == EW_OK ? add_example(out, root, items, depth + 1) : err;
     }
@@ -167,9 +170,13 @@ static ew_err add_number(ew__text *out, ew_str schema) {
         return ew__text_add(out, min);
     }
     if (is_type(above, EW_JSON_NUMBER)) {
-        return ew__cli_format(out, "%lld", (long long)ew_json_get_int(above, "", 0) + 1);
+        double limit = 0;
+        (void)ew_json_double(above, &limit);
+        return ew__cli_format(out, "%g", floor(limit) + 1);
     }
-    bool low = is_type(max, EW_JSON_NUMBER) && ew_json_get_double(max, "", 1) < 1;
+    double most = 1;
+    (void)ew_json_double(max, &most);
+    bool low = is_type(max, EW_JSON_NUMBER) && most < 1;
     return low ? ew__text_add(out, max) : ew__text_cstr(out, "1");
 }
 

@@ -76,8 +76,9 @@ ew_err ew__cell_text(ew__text *out, ew_str value, const char *none) {
 }
 
 static bool time_of(ew_str value, int64_t *ret_ms) {
-    ew_str text = ew_json_get_str(value, "", (ew_str){NULL, 0});
-    return text.len > 0 && ew__when_parse(text, ret_ms);
+    char text[64];
+    size_t len = 0;
+    return ew_json_string(value, text, sizeof text, &len) == EW_OK && ew__when_parse((ew_str){text, len}, ret_ms);
 }
 
 static ew_err age_text(ew__text *out, ew_str value) {
@@ -99,7 +100,7 @@ static ew_err elapsed_text(ew__text *out, ew_str job) {
         return ew__text_cstr(out, "-");
     }
     if (!time_of(ew_json_get(job, "/completion_time"), &end)) {
-        if (!ew_str_eq(ew_json_get_str(job, "/status", EW_STR("")), EW_STR("ACTIVE"))) {
+        if (!ew__cli_is(job, "/status", "ACTIVE")) {
             return ew__text_cstr(out, "-");
         }
         end = ew__now_ms();
@@ -110,24 +111,25 @@ static ew_err elapsed_text(ew__text *out, ew_str job) {
 
 static ew_err cell(ew__text *out, const ew__column *column, ew_str row) {
     ew_str value = ew_json_get(row, column->pointer);
+    double ms;
     char text[64];
     switch (column->kind) {
     case EW__COLUMN_AGE:
         return age_text(out, value);
     case EW__COLUMN_MS:
-        if (ew_json_typeof(value) != EW_JSON_NUMBER || ew_json_get_double(value, "", 0) < 0) {
+        if (ew_json_double(value, &ms) != EW_OK || ms < 0 || ms > (double)INT64_MAX) {
             return ew__text_cstr(out, "-");
         }
-        ew__cli_span((uint64_t)ew_json_get_double(value, "", 0), text, sizeof text);
+        ew__cli_span((uint64_t)ms, text, sizeof text);
         return ew__text_cstr(out, text);
     case EW__COLUMN_ELAPSED:
         return elapsed_text(out, row);
     case EW__COLUMN_RETRIES:
-        (void)snprintf(text, sizeof text, "%lld/%lld", (long long)ew_json_get_int(row, "/attempts", 0),
-                       (long long)ew_json_get_int(row, "/max_retries", 0));
+        (void)snprintf(text, sizeof text, "%lld/%lld", ew__cli_count(row, "/attempts"),
+                       ew__cli_count(row, "/max_retries"));
         return ew__text_cstr(out, text);
     case EW__COLUMN_BOOL:
-        return ew__text_cstr(out, ew_json_get_bool(value, "", false) ? "yes" : "");
+        return ew__text_cstr(out, ew__cli_flag(value, "") ? "yes" : "");
     default:
         return ew__cell_text(out, value, "-");
     }

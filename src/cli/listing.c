@@ -95,9 +95,22 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
     return -1;
 }
 
+/* Reports the end of a list that failed. A deadline is usually the default one, so the message names it. */
+static int report(const ew__listing *listing, const ew_end *end) {
+    char text[160];
+    ew_end shown = *end;
+    if (end->origin == EW_ORIGIN_DEADLINE) {
+        (void)snprintf(text, sizeof text,
+                       "the peer did not send its list of actions within %g s; --timeout changes this",
+                       (double)listing->timeout_ms / 1000);
+        shown.fault.message = ew_str_from(text);
+    }
+    return ew__cli_ending(listing->verb, listing->target, NULL, &shown);
+}
+
 /* Keeps the answer; an answer that is no object breaks the protocol. */
 static int keep(ew__listing *listing, const ew_end *end) {
-    int code = ew__cli_ending(listing->verb, listing->target, NULL, end);
+    int code = report(listing, end);
     if (code != EW__EXIT_OK) {
         return code;
     }

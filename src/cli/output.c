@@ -6,6 +6,7 @@
  */
 #include "cli/cli.h"
 #include <errno.h>
+#include <stdarg.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,19 +73,35 @@ void ew__cli_print(FILE *out, ew_str text, ew__printable_form form) {
     ew__text_free(&shown);
 }
 
-ew_err ew__cli_format(ew__text *out, const char *format, ...) {
-    va_list args, again;
-    va_start(args, format);
-    va_copy(again, args);
-    int n = ew_json_vformat(NULL, 0, format, args);
+ew_err ew__cli_format_args(ew__text *out, const char *format, const ew_arg *args, size_t n_args) {
+    int n = ew_json_format_args(NULL, 0, format, args, n_args);
     ew_err err = n < 0 ? (ew_err)n : ew__text_reserve(out, (size_t)n + 1);
     if (err == EW_OK) {
-        (void)ew_json_vformat(out->ptr + out->len, (size_t)n + 1, format, again);
+        (void)ew_json_format_args(out->ptr + out->len, (size_t)n + 1, format, args, n_args);
         out->len += (size_t)n;
     }
-    va_end(again);
-    va_end(args);
     return err;
+}
+
+/* ---- values ---- */
+
+long long ew__cli_count(ew_str json, const char *pointer) {
+    int64_t number = 0;
+    (void)ew_json_int64(ew_json_get(json, pointer), &number);
+    return (long long)number;
+}
+
+bool ew__cli_flag(ew_str json, const char *pointer) {
+    bool flag = false;
+    (void)ew_json_bool(ew_json_get(json, pointer), &flag);
+    return flag;
+}
+
+bool ew__cli_is(ew_str json, const char *pointer, const char *text) {
+    char buf[64];
+    size_t len = 0;
+    return ew_json_string(ew_json_get(json, pointer), buf, sizeof buf, &len) == EW_OK &&
+           ew_str_eq((ew_str){buf, len}, ew_str_from(text));
 }
 
 /* ---- lines ---- */

@@ -334,6 +334,11 @@ static const ew__field action_fields[] = {
      ACTION(describe.unchecked_output),
      .usual = "false",
      .help = "`output_schema` and `stream_schema` describe only: nothing is checked against them"},
+    {.name = "input_stream",
+     .type = EW__FIELD_BOOL,
+     ACTION(describe.input_stream),
+     .usual = "false",
+     .help = "it reads an input stream; listings say so (`bidi` in the metadata), and Genkit's Dev UI offers one"},
     {.name = "metadata",
      .type = EW__FIELD_JSON_TEXT,
      ACTION(describe.metadata),
@@ -463,6 +468,8 @@ static const ew__group limits_group = {
 
 #define FILE_AT(member) AT(ew__config, member)
 
+const char *const ew__stack_traces_words[] = {"local", "all", "none", NULL};
+
 static const ew__field file_fields[] = {
     {.name = "version",
      .type = EW__FIELD_NUMBER,
@@ -485,7 +492,9 @@ static const ew__field file_fields[] = {
     {.name = "allow_hosts",
      .type = EW__FIELD_TEXTS,
      FILE_AT(allow_hosts),
-     .help = "further names that HTTP requests may ask for"},
+     .help =
+         "further hosts that HTTP requests may name, each `NAME` or `*.DOMAIN` (every name below it), with `:PORT` if "
+         "it is not the listener's"},
     {.name = "allow_remote",
      .type = EW__FIELD_BOOL,
      FILE_AT(allow_remote),
@@ -509,6 +518,12 @@ static const ew__field file_fields[] = {
      FILE_AT(no_token),
      .usual = "false",
      .help = "serve everybody who reaches a listener, without a token"},
+    {.name = "stack_traces",
+     .type = EW__FIELD_WORD,
+     FILE_AT(stack_traces),
+     .words = ew__stack_traces_words,
+     .usual = "local",
+     .help = "which callers see the stack traces in errors of upstreams: those on this machine, all, or none"},
     {.name = "threads",
      .type = EW__FIELD_NUMBER,
      FILE_AT(threads),
@@ -522,6 +537,18 @@ static const ew__field file_fields[] = {
      .min = 1,
      .usual = "10s",
      .help = "how long running calls may go on after the first signal"},
+    {.name = "runtime_grace",
+     .type = EW__FIELD_DURATION,
+     FILE_AT(runtime_grace_ms),
+     .usual = "60s",
+     .help = "how long the actions of a runtime that dialled us and has left stay listed, and calls wait for it; 0: "
+             "not at all"},
+    {.name = "final_statuses",
+     .type = EW__FIELD_TEXTS,
+     FILE_AT(final_statuses),
+     .usual = "`[INVALID_ARGUMENT, UNIMPLEMENTED]`",
+     .help = "statuses that no further attempt changes: a job that fails so is a dead letter at once; `[none]`: every "
+             "failure is tried again"},
     {.name = "runtime_id",
      .type = EW__FIELD_TEXT,
      FILE_AT(runtime_id),

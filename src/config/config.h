@@ -138,9 +138,12 @@ typedef struct ew__config {
     uint64_t version;
     const char **listen, **connect, **allow_hosts;
     bool allow_remote, no_token;
+    ew_stack_traces stack_traces;
     const char *tokens, *token, *token_file;
     unsigned threads;
     uint64_t drain_ms;
+    uint64_t runtime_grace_ms;
+    const char **final_statuses;
     const char *runtime_id;
     ew__config_log log;
     ew__config_telemetry telemetry;
@@ -162,7 +165,8 @@ extern const ew__group ew__config_group;
 extern const ew__group ew__config_jobs_group; /* config_jobs.c */
 extern const ew__group ew__config_tls_group;  /* config_tls.c */
 extern const ew__group ew__config_sandbox_group;
-extern const char *const ew__sandbox_modes[]; /* NULL-ended; in the order of ew__sandbox_mode */
+extern const char *const ew__stack_traces_words[]; /* NULL-ended; in the order of ew_stack_traces */
+extern const char *const ew__sandbox_modes[];      /* NULL-ended; in the order of ew__sandbox_mode */
 
 /*
  * Reads the text of a file whose relative paths count from `folder`. *ret_config is the caller's, with its problems, in

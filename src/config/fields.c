@@ -20,7 +20,7 @@ static const ew__field *find_field(const ew__group *group, ew_str name) {
 /* Names the one that was probably meant, or all that there are. */
 static void unknown_key(ew__reading *reading, const ew__group *group, const ew__node *key) {
     ew__near near;
-    char all[200] = "";
+    char all[320] = "";
     size_t n = 0;
     ew__near_init(&near, key->text);
     for (const ew__field *field = group->fields; field->name; field++) {

@@ -408,6 +408,13 @@ static void on_eof(ew__stream *stream) {
         ew__link_eof(link);
 }
 
+static void on_hung_up(ew__stream *stream) {
+    ew__link *link = link_of_stream(stream);
+    ew__peer *peer = link->becoming ? NULL : link->peer;
+    if (peer && peer->role == EW__SERVE && peer->wire->hung_up)
+        peer->wire->hung_up(peer);
+}
+
 static void on_drained(ew__stream *stream) {
     ew__link *link = link_of_stream(stream);
     if (link->peer && link->peer->wire->drained && !link->becoming)
@@ -441,6 +448,7 @@ static const ew__stream_events stream_events = {.reserve = on_reserve,
                                                 .data = on_data,
                                                 .eof = on_eof,
                                                 .drained = on_drained,
+                                                .hung_up = on_hung_up,
                                                 .secured = on_secured,
                                                 .closed = on_closed};
 

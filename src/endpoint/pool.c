@@ -9,7 +9,9 @@
 #define IDLE_MS                                                                                                        \
     4000 /* shorter than the keep-alive of common servers (5 s), so that they do not close under a call of ours */
 #define PATIENCE_MS 10 /* so long a few calls wait for a place on a connection that carries many */
+#define LEAVE_MS 1000  /* the longest that cancels may take to leave when the pool is closed */
 #define CROWD_SHARE 4  /* one in so many of those that a connection takes are no longer few */
+#define SHARE_MS 1000  /* after a refused dial streams share connections for that long */
 
 struct ew__pool_dial {
     struct ew__pool_dial *next, *prev;
@@ -20,6 +22,14 @@ struct ew__pool_dial {
 
 /* ---- the queue ---- */
 
+/*
+ * A stream whose reader is slow holds up every call of its connection, because the wire has no credit: only reading can
+ * stop. So a stream has a connection of its own while the pool may dial another.
+ */
+static bool wants_own_link(const ew__pool *pool, const ew_call *call) {
+    return pool->apart && pool->wire->sharing && (call->wants_chunks || call->has_input);
+}
+
 static void enqueue(ew__pool *pool, struct ew__pool_wait *wait) {
     wait->prev = pool->last;
     wait->next = NULL;
@@ -29,6 +39,8 @@ static void enqueue(ew__pool *pool, struct ew__pool_wait *wait) {
         pool->first = wait;
     pool->last = wait;
     pool->n_waiting++;
+    wait->stream = wants_own_link(pool, wait->call);
+    pool->n_streams_waiting += wait->stream;
     wait->number = ++pool->n_calls;
 }
 
@@ -43,6 +55,7 @@ ew_call *ew__pool_dequeue(struct ew__pool_wait *wait) {
     else
         pool->last = wait->prev;
     pool->n_waiting--;
+    pool->n_streams_waiting -= wait->stream;
     if (pool->cursor == wait)
         pool->cursor = wait->next;
     return wait->call;
@@ -56,8 +69,31 @@ void ew__pool_fail_waiting(ew__pool *pool, ew_origin origin, ew_status status, e
 
 /* ---- connections ---- */
 
+/* Whether cancels are under way: on connections of their own, or behind what a peer has not taken yet. */
+static bool is_leaving(const ew__pool *pool) {
+    bool leaving = pool->asides.n > 0 && !(pool->wire->caps & EW__ASIDES_WAIT);
+    for (const ew__link *link = pool->links; link && !leaving; link = link->next)
+        leaving = link->stream.finishing && !link->stream.lingering && !link->stream.closing;
+    return leaving;
+}
+
+/* The last cancels have left, or had their time: closes what is left. */
+static void close_rest(ew__pool *pool) {
+    pool->leaving = false;
+    ew__timer_stop(&pool->loop->home.timers, &pool->leave);
+    pool->kind->close(pool);
+    ew__asides_close(&pool->asides);
+    for (ew__link *link = pool->links, *next; link; link = next) {
+        next = link->next;
+        ew__link_close(link, EW_OK);
+    }
+}
+
 void ew__pool_check_closed(ew__pool *pool) {
-    if (!pool->closing || pool->links || pool->asides.n > 0 || !pool->kind->is_closed(pool) || !pool->on_closed)
+    if (pool->leaving && ew__timer_active(&pool->leave) && !is_leaving(pool))
+        close_rest(pool);
+    if (!pool->closing || pool->leaving || pool->links || pool->asides.n > 0 || !pool->kind->is_closed(pool) ||
+        !pool->on_closed)
         return;
     void (*on_closed)(ew__pool * pool) = pool->on_closed;
     pool->on_closed = NULL;
@@ -75,10 +111,9 @@ static bool is_session(const ew__pool *pool) { return (pool->wire->caps & EW__CA
  * take turns: a session is filled up before another is used, and of those that carry one call the others become idle and
  * are closed.
  */
-static void row_join(ew__pool *pool, ew__link *link) {
+static void row_join(ew__pool *pool, ew__link *link, bool front) {
     if (link->roomy)
         return;
-    bool front = !pool->fixed;
     ew__link *prev = front ? NULL : pool->roomy_last, *next = front ? pool->roomy : NULL;
     link->roomy = true;
     link->roomy_prev = prev;
@@ -107,17 +142,33 @@ static void row_leave(ew__pool *pool, ew__link *link) {
         pool->roomy_last = link->roomy_prev;
 }
 
+static ew__sharing sharing_of(const ew__pool *pool, const ew__link *link) {
+    return pool->apart && pool->wire->sharing ? pool->wire->sharing(link->peer) : EW__SHARING_ANY;
+}
+
+/* Whether the link, one of n_live, carries no call. A session stays, but not the further connections that streams have had. */
+static bool is_spare(const ew__pool *pool, const ew__link *link, uint32_t n_live) {
+    if (is_session(pool))
+        return n_live > 1 && sharing_of(pool, link) == EW__SHARING_IDLE;
+    return pool->wire->capacity(link->peer) > 0;
+}
+
 static void on_idle(ew__timer *timer, uint64_t now) {
     ew__pool *pool = ew__container_of(timer, ew__pool, idle);
     bool more = false;
+    uint32_t n_live = pool->n_links;
     for (ew__link *link = pool->links, *next; link; link = next) {
         next = link->next;
-        if (!link->peer || pool->wire->capacity(link->peer) == 0)
+        if (!link->peer || link->stream.closing) {
+            n_live--;
+        } else if (!is_spare(pool, link, n_live)) {
             continue;
-        if (now - link->idle_since >= EW__MS(IDLE_MS))
+        } else if (now - link->idle_since >= EW__MS(IDLE_MS)) {
             ew__link_close(link, EW_OK);
-        else
+            n_live--;
+        } else {
             more = true;
+        }
     }
     if (more)
         (void)ew__timer_set(&pool->loop->home.timers, timer, now + EW__MS(1000), on_idle);
@@ -126,9 +177,11 @@ static void on_idle(ew__timer *timer, uint64_t now) {
 static void on_link_ready(ew__link *link) {
     ew__pool *pool = link->owner_ud;
     link->idle_since = pool->loop->home.now;
-    row_join(pool, link);
+    bool idle_session = sharing_of(pool, link) == EW__SHARING_IDLE;
+    row_join(pool, link, !pool->fixed && !idle_session);
     pool->kind->serve(pool, NULL);
-    if (!ew__timer_active(&pool->idle) && !pool->closing && !is_session(pool))
+    bool spare = !is_session(pool) || (idle_session && pool->n_links > 1);
+    if (spare && !ew__timer_active(&pool->idle) && !pool->closing)
         (void)ew__timer_set(&pool->loop->home.timers, &pool->idle, link->idle_since + EW__MS(IDLE_MS), on_idle);
 }
 
@@ -170,7 +223,7 @@ static bool on_link_holds_eof(ew__link *link) {
 
 static ew_err on_link_aside(ew__link *link, const void *bytes, size_t n) {
     ew__pool *pool = link->owner_ud;
-    return pool->closing
+    return pool->closing && !pool->leaving
                ? EW_EBUSY
                : ew__aside_send(&pool->asides, &pool->where, bytes, n, (pool->wire->caps & EW__ASIDES_WAIT) != 0);
 }
@@ -210,6 +263,8 @@ static void fail_unreached(ew__pool *pool, const char *detail) {
     ew__pool_fail_waiting(pool, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(text));
 }
 
+static void serve_waiting(ew__pool *pool);
+
 static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
     ew__link *link = ew__container_of(stream, ew__link, stream);
     struct ew__pool_dial *entry = link->owner_ud;
@@ -223,9 +278,12 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
         return;
     }
     ew__link_discard(link);
+    pool->share_until = pool->loop->home.now + EW__MS(SHARE_MS);
     if (!pool->closing && pool->n_links == 0 && pool->n_dialling == 0 &&
         !(pool->kind->dial_failed && pool->kind->dial_failed(pool, detail)))
         fail_unreached(pool, detail);
+    else if (!pool->closing)
+        serve_waiting(pool); /* streams that waited for this one share the others */
     ew__pool_check_closed(pool);
 }
 
@@ -254,8 +312,22 @@ static bool has_room(const ew__pool *pool, const ew__link *link) {
     return link->peer && !link->stream.closing && pool->wire->capacity(link->peer) > 0;
 }
 
+static uint64_t most_links(const ew__pool *pool) {
+    if (pool->fixed)
+        return pool->fixed;
+    if (pool->where.kind == EW__WHERE_CHILD)
+        return 1;
+    return pool->most_links ? pool->most_links : pool->loop->home.limits->client_connections;
+}
+
+/* Whether streams are kept apart from other calls now. */
+static bool keeps_apart(const ew__pool *pool) {
+    return pool->apart && pool->wire->sharing && pool->n_links + pool->n_dialling < most_links(pool) &&
+           pool->loop->home.now >= pool->share_until;
+}
+
 /* A link that can take a call. Those that have room again and did not say so are found when the row is empty. */
-static ew__link *free_link(ew__pool *pool) {
+static ew__link *shared_link(ew__pool *pool) {
     ew__link *link;
     while ((link = pool->roomy) != NULL) {
         if (!has_room(pool, link)) {
@@ -264,17 +336,55 @@ static ew__link *free_link(ew__pool *pool) {
         }
         if (pool->fixed) { /* the next call is the next one's */
             row_leave(pool, link);
-            row_join(pool, link);
+            row_join(pool, link, false);
         }
         return link;
     }
     for (link = pool->links; link; link = link->next)
         if (has_room(pool, link)) {
-            row_join(pool, link);
+            row_join(pool, link, !pool->fixed);
             return link;
         }
     return NULL;
 }
+
+/*
+ * The same where streams are kept apart. Idle links are at the end of the row, where streams look for one; links with
+ * calls are at its beginning. A link with a stream is not in the row: it joins when it is ready again.
+ */
+static ew__link *separate_link(ew__pool *pool, bool stream) {
+    ew__link *link = stream ? pool->roomy_last : pool->roomy, *next;
+    for (; link; link = next) {
+        next = stream ? link->roomy_prev : link->roomy_next;
+        ew__sharing sharing = has_room(pool, link) ? sharing_of(pool, link) : EW__SHARING_STREAM;
+        if (sharing == EW__SHARING_STREAM)
+            row_leave(pool, link);
+        else if (!stream || sharing != EW__SHARING_CALLS)
+            break;
+    }
+    if (link && !stream && link->roomy_prev) { /* the next calls find it at once */
+        row_leave(pool, link);
+        row_join(pool, link, true);
+    }
+    return link;
+}
+
+/* The first call in the queue that a link can take, and that link. NULL: there is none. */
+static struct ew__pool_wait *next_servable(ew__pool *pool, ew__link **ret_link) {
+    struct ew__pool_wait *wait = pool->first;
+    if (!wait)
+        return NULL;
+    bool apart = keeps_apart(pool);
+    *ret_link = apart ? separate_link(pool, wait->stream) : shared_link(pool);
+    if (*ret_link || !apart || !wait->stream || pool->n_streams_waiting == pool->n_waiting)
+        return *ret_link ? wait : NULL;
+    while (wait->stream) /* those behind the streams need not wait for what is dialled for these */
+        wait = wait->next;
+    *ret_link = separate_link(pool, false);
+    return *ret_link ? wait : NULL;
+}
+
+static uint32_t min_of(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static uint64_t calls_per_link(const ew__wire *wire, const ew_limits *limits) {
     return wire->most ? wire->most(limits) : limits->calls_per_connection;
@@ -287,9 +397,10 @@ static void on_patience(ew__timer *timer, uint64_t now) {
         pool->kind->serve(pool, NULL);
 }
 
+/* Whether there is a link on which calls without a stream end and make room for others. */
 static bool has_live_link(const ew__pool *pool) {
     const ew__link *link = pool->links;
-    while (link && (!link->peer || link->stream.closing))
+    while (link && (!link->peer || link->stream.closing || sharing_of(pool, link) == EW__SHARING_STREAM))
         link = link->next;
     return link != NULL;
 }
@@ -299,11 +410,11 @@ static bool has_live_link(const ew__pool *pool) {
  * end: another connection would not make the peer faster, and what is sent and read at a time would be half as much on
  * each. It is dialled for those that have waited for a while: the peer is slow, or stuck.
  */
-static bool can_wait(ew__pool *pool, uint64_t per_link) {
+static bool can_wait(ew__pool *pool, uint64_t per_link, uint32_t n_coming) {
     ew__home *home = &pool->loop->home;
     const struct ew__pool_wait *oldest = pool->first;
-    uint64_t few = pool->n_dialling * per_link + per_link / CROWD_SHARE;
-    if (!oldest || pool->n_waiting >= few || !(pool->n_dialling || has_live_link(pool)))
+    uint64_t few = n_coming * per_link + per_link / CROWD_SHARE;
+    if (!oldest || pool->n_waiting >= few || !(n_coming || has_live_link(pool)))
         return false;
     uint64_t until = oldest->since + EW__MS(PATIENCE_MS); /* nobody waits for longer than the first */
     if (home->now >= until)
@@ -314,27 +425,31 @@ static bool can_wait(ew__pool *pool, uint64_t per_link) {
 
 static bool wants_dial(ew__pool *pool) {
     const ew_limits *limits = pool->loop->home.limits;
-    uint64_t most = pool->most_links ? pool->most_links : limits->client_connections;
-    most = pool->where.kind == EW__WHERE_CHILD ? 1 : most;
     uint64_t per_link = is_session(pool) ? calls_per_link(pool->wire, limits) : 1;
-    bool wanted = pool->n_waiting > pool->n_dialling * per_link;
-    if (pool->fixed) {
-        most = pool->fixed;
-        wanted = wanted || pool->opening;
-    }
-    wanted = wanted && pool->n_links + pool->n_dialling < most && (pool->fixed || !can_wait(pool, per_link));
+    uint32_t n_streams = pool->n_streams_waiting > 0 && keeps_apart(pool) ? pool->n_streams_waiting : 0;
+    uint32_t n_calls = pool->n_waiting - n_streams, n_coming = pool->n_dialling - min_of(pool->n_dialling, n_streams);
+    bool wanted = n_streams > pool->n_dialling ||
+                  (n_calls > n_coming * per_link && (pool->fixed || !can_wait(pool, per_link, n_coming))) ||
+                  (pool->fixed && pool->opening);
+    wanted = wanted && pool->n_links + pool->n_dialling < most_links(pool);
     return wanted && (!pool->kind->may_dial || pool->kind->may_dial(pool));
 }
 
-void ew__pool_serve_dialled(ew__pool *pool) {
+/* Gives calls to links that can take them. */
+static void serve_waiting(ew__pool *pool) {
     ew__link *link;
-    while (pool->first && (link = free_link(pool)) != NULL) {
-        ew_call *call = ew__pool_dequeue(pool->first);
+    struct ew__pool_wait *wait;
+    while ((wait = next_servable(pool, &link)) != NULL) {
+        ew_call *call = ew__pool_dequeue(wait);
         link->idle_since = pool->loop->home.now;
         call->begun = true;
         if (pool->wire->open(link->peer, call) != EW_OK)
             ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
     }
+}
+
+void ew__pool_serve_dialled(ew__pool *pool) {
+    serve_waiting(pool);
     while (wants_dial(pool)) {
         if (dial(pool) == EW_OK)
             continue;
@@ -427,6 +542,27 @@ bool ew__pool_is_idle(const ew__pool *pool) {
 
 /* ---- life ---- */
 
+static void on_leave_timeout(ew__timer *timer, uint64_t now) {
+    (void)now;
+    ew__pool *pool = ew__container_of(timer, ew__pool, leave);
+    close_rest(pool);
+    ew__pool_check_closed(pool);
+}
+
+/* Sends the cancels that are still owed. What the peer does not take at once leaves as it takes it. */
+static void send_cancels(ew__pool *pool) {
+    for (ew__link *link = pool->links, *next; link; link = next) {
+        next = link->next;
+        if (!link->peer || !link->peer->wire->leave || link->peer->role != EW__CALL || link->stream.closing)
+            continue;
+        link->peer->wire->leave(link->peer);
+        if (link->conn.out.bytes > 0)
+            ew__stream_flush(&link->stream);
+        if (link->conn.out.bytes > 0 || link->stream.raw->bytes > 0)
+            ew__stream_finish(&link->stream);
+    }
+}
+
 static void on_asides_gone(ew__asides *asides) { ew__pool_check_closed(ew__container_of(asides, ew__pool, asides)); }
 
 void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const ew__where *where) {
@@ -444,13 +580,13 @@ void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const e
 void ew__pool_close(ew__pool *pool, void (*on_closed)(ew__pool *pool)) {
     pool->closing = true;
     pool->on_closed = on_closed;
+    pool->leaving = true;
     ew__pool_fail_waiting(pool, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the client is closed"));
-    pool->kind->close(pool);
-    ew__asides_close(&pool->asides);
-    for (ew__link *link = pool->links, *next; link; link = next) {
-        next = link->next;
-        ew__link_close(link, EW_OK);
-    }
+    send_cancels(pool);
+    ew__home *home = &pool->loop->home;
+    uint64_t until = ew__home_read_clock(home) + EW__MS(LEAVE_MS);
+    if (!is_leaving(pool) || ew__timer_set(&home->timers, &pool->leave, until, on_leave_timeout) != EW_OK)
+        close_rest(pool);
     ew__pool_check_closed(pool);
 }
 

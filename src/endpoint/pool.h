@@ -35,12 +35,15 @@ struct ew__pool {
     struct ew__pool_wait *first, *last; /* calls that wait, in order */
     struct ew__pool_wait *cursor;       /* of a walk over them: stays right when one leaves */
     uint32_t n_waiting;
-    uint64_t n_calls; /* that ever waited */
+    uint32_t n_streams_waiting; /* of them: calls that get a connection of their own if possible */
+    uint64_t n_calls;           /* that ever waited */
     uint32_t n_dialling;
     uint32_t n_links;
     uint64_t most_links;          /* 0: limits->client_connections */
+    bool apart;                   /* set by the owner: a stream gets a connection of its own, if the wire needs it */
     uint32_t fixed;               /* so many connections, and calls take turns on them; 0: as many as calls need */
     ew__link *roomy, *roomy_last; /* may take another call, in the order in which they are tried */
+    uint64_t share_until;         /* a further connection was refused lately: streams share those that exist */
     struct ew__pool_dial *dials;
     ew__scratches scratches;
     ew__traffic traffic;
@@ -54,6 +57,8 @@ struct ew__pool {
     ew__asides asides;
     bool opening; /* a call has just come: fixed connections that are missing are dialled, but for no other reason */
     bool closing;
+    bool leaving;    /* closing, first part: the last cancels leave */
+    ew__timer leave; /* leaving: the longest that this may take */
     void (*on_closed)(ew__pool *pool);
     void *ud;
 };
@@ -98,7 +103,10 @@ ew_err ew__pool_take(ew__pool *pool, ew_call *call);
 bool ew__pool_is_idle(const ew__pool *pool);
 /* How the process has ended that was the peer, "node ended with code 1"; empty: it runs, or the peer is none. */
 const char *ew__pool_child_end(const ew__pool *pool);
-/* Fails what waits, closes all; on_closed follows, possibly at once. */
+/*
+ * Fails the calls that wait, cancels those that run and closes everything; on_closed follows, possibly at once.
+ * Connections and processes are closed once the cancels have left, after a second at the latest.
+ */
 void ew__pool_close(ew__pool *pool, void (*on_closed)(ew__pool *pool));
 void ew__pool_done(ew__pool *pool); /* after on_closed */
 

@@ -15,6 +15,7 @@ struct ew__pool_wait {
     ew__pool *pool;
     uint64_t since;
     uint64_t number; /* 1, 2, ... in the order in which they came to wait */
+    bool stream;     /* it gets a connection of its own if possible */
 };
 
 typedef struct ew__pool_kind {

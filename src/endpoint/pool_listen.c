@@ -93,22 +93,23 @@ static void fail_unknown(listening *self, struct ew__pool_wait *wait) {
 }
 
 /*
- * Whether all runtimes have been asked since the call came, and none is about to define more. Else the call waits.
+ * Whether the list of every runtime is newer than the call, and than the time at which the runtime was expected to have
+ * defined all of its actions. Otherwise the call waits: for that time, then for one more answer.
  */
 static bool all_known(listening *self, const struct ew__pool_wait *wait, uint64_t quiet_ms) {
     bool known = true, ask = false;
     for (const ew__runtime *runtime = self->runtimes.first; runtime; runtime = runtime->next) {
         uint64_t until = 0;
-        bool stale = runtime->asked_at != 0 && runtime->known_at < wait->since && runtime->came_at < wait->since;
         if (ew__runtime_settling(runtime, quiet_ms, &until)) {
             look_again(self, until);
             known = false;
-        } else if (stale && runtime->asked_at < wait->since) {
-            known = false;
-            ask = true;
-        } else if (stale) {
-            known = false; /* the answer is under way */
+            continue;
         }
+        bool may_grow = !runtime->complete && runtime->offers;
+        uint64_t newest = may_grow && until > wait->since ? until : wait->since;
+        bool stale = runtime->asked_at != 0 && runtime->known_at < newest && runtime->came_at < newest;
+        known = known && !stale;
+        ask = ask || (stale && runtime->asked_at < newest);
     }
     if (ask)
         ew__runtimes_ask(&self->runtimes);

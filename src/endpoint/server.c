@@ -23,7 +23,14 @@ static void on_runtime_gone(ew__runtimes *all, ew__runtime *runtime) {
         server->on_runtime_gone(server, runtime);
 }
 
-static const ew__runtimes_hooks hooks = {.claim = on_runtime_claim, .changed = on_runtime, .gone = on_runtime_gone};
+static void on_runtime_answered(ew__runtimes *all, ew__runtime *runtime) {
+    ew__server *server = all->ud;
+    if (server->on_runtime_answered)
+        server->on_runtime_answered(server, runtime);
+}
+
+static const ew__runtimes_hooks hooks = {
+    .claim = on_runtime_claim, .changed = on_runtime, .answered = on_runtime_answered, .gone = on_runtime_gone};
 
 ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors,
                        atomic_uint *connections) {
@@ -154,14 +161,15 @@ static void add_link(ew__server *server, ew__link *link) {
 /* Whoever reaches a Unix socket is this user; others are told apart by their address. EW_ELIMIT: too many from there. */
 static ew_err recognise(ew__server *server, const ew__door *door, ew__link *link) {
     uint8_t key[EW__CLIENT_KEY];
-    bool local = false;
+    ew__who *who = &link->conn.who;
     if (link->stream.kind != EW__STREAM_TCP) { /* unless others may connect, as a file says that is not ours */
-        link->conn.who.kind = door->listener.any_user ? EW__WHO_STRANGER : EW__WHO_OWNER;
+        who->kind = door->listener.any_user ? EW__WHO_STRANGER : EW__WHO_OWNER;
+        who->local = true;
         return EW_OK;
     }
-    if (!server->clients || !ew__stream_origin(&link->stream, key, &local))
+    if (!ew__stream_origin(&link->stream, key, &who->local) || !server->clients)
         return EW_OK;
-    link->conn.who.client = ew__clients_enter(server->clients, key, local);
+    who->client = ew__clients_enter(server->clients, key, who->local);
     return link->conn.who.client ? EW_OK : EW_ELIMIT;
 }
 

@@ -41,6 +41,8 @@ struct ew__server {
     /* a runtime that dialled us is new, or offers other things; and it has gone. Both may be NULL */
     void (*on_runtime)(ew__server *server, ew__runtime *runtime);
     void (*on_runtime_gone)(ew__server *server, ew__runtime *runtime);
+    /* A runtime has answered the question for its list, changed or not; may be NULL. */
+    void (*on_runtime_answered)(ew__server *server, ew__runtime *runtime);
     ew__runtimes runtimes;
     ew__timer access_check; /* once a second: closes connections whose token was revoked or has expired */
     void *ud;

@@ -149,6 +149,7 @@ static int check_request_line(ew__guard *guard, const char *line, size_t n, cons
         return refuse(guard, 400, "bad byte in the request target");
     }
     int status = check_version(guard, sp2 + 1, (size_t)(end - sp2 - 1));
+    guard->http2 = status == 505 && ew__str_is(ew__str(line, n), EW_STR("PRI * HTTP/2.0"));
     if (status != 0) {
         return status;
     }

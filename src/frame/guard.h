@@ -23,6 +23,7 @@ typedef struct ew__guard {
     uint8_t state;   /* place in a chunked body */
     uint8_t minor;
     bool request;
+    bool http2; /* after a refusal: the line is the beginning of HTTP/2's connection preface */
     bool host, has_length, chunked, expect_continue;
     bool close, upgrade_option, upgrade_field; /* Connection: close, Connection: upgrade, Upgrade */
 } ew__guard;

@@ -579,6 +579,8 @@ int ew__http1_error_status(const ew__http1 *http) {
     return http->state == FAILED && http->guard.request ? http->error_status : 0;
 }
 
+bool ew__http1_is_http2(const ew__http1 *http) { return http->state == FAILED && http->guard.http2; }
+
 const char *ew__http1_error_text(const ew__http1 *http) { return http->state == FAILED ? http->guard.why : ""; }
 
 size_t ew__http1_unread(const ew__http1 *http) { return http->in_len; }

@@ -133,6 +133,8 @@ bool ew__http1_next_chunk(ew__http1 *http, ew_str *ret_body);
 /* After ERROR: 400, 414, 431, 501, 503 (no memory), 505 for requests (0 for responses), and a reason for people. */
 int ew__http1_error_status(const ew__http1 *http);
 const char *ew__http1_error_text(const ew__http1 *http);
+/* After ERROR: whether the peer speaks HTTP/2 with prior knowledge (RFC 9113, 3.3). */
+bool ew__http1_is_http2(const ew__http1 *http);
 
 /* Bytes fed but not yet looked at. */
 size_t ew__http1_unread(const ew__http1 *http);

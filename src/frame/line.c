@@ -64,7 +64,8 @@ static bool in_object(const ew__line *line) {
 
 static verdict open_level(ew__line *line, bool object) {
     if (line->depth == EW_JSON_DEPTH) {
-        return WRONG;
+        line->deeper = 1;
+        return GO_ON;
     }
     unsigned bit = 1u << line->depth % 8;
     uint8_t *bits = &line->nesting[line->depth / 8];
@@ -101,9 +102,26 @@ static verdict take_quote(ew__line *line) {
     return GO_ON;
 }
 
+/* The same beyond EW_JSON_DEPTH levels: the value is only delimited; the parser refuses it. */
+static verdict take_deep(ew__line *line, char c) {
+    if (c == '{' || c == '[') {
+        line->deeper++;
+    } else if (c == '}' || c == ']') {
+        line->deeper--;
+        line->state = COMMA_OR_END;
+    } else if (c == '"') {
+        clear_flag(line, IN_KEY);
+        line->state = STRING;
+    }
+    return GO_ON;
+}
+
 /* One byte outside strings and scalars. */
 static verdict take_token(ew__line *line, char c) {
     bool value_fits = line->state == VALUE || line->state == ELEMENT_OR_END;
+    if (line->deeper > 0) {
+        return take_deep(line, c);
+    }
     switch (c) {
     case ' ':
     case '\n':
@@ -244,6 +262,7 @@ static ew__line_event begin_value(ew__line *line, ew_str bytes, size_t at, ew_st
     clear_flag(line, CUT);
     line->state = VALUE;
     line->depth = 0;
+    line->deeper = 0;
     return read_value(line, bytes, at, ret_value, ret_used);
 }
 
@@ -283,6 +302,21 @@ static verdict match_name(ew_str text, ew_str name) {
 static verdict match_header(ew_str text) {
     verdict length = match_name(text, EW_STR("content-length:")), type = match_name(text, EW_STR("content-type:"));
     return length == WRONG ? type : length;
+}
+
+int ew__line_begins(ew_str bytes) {
+    size_t at = 0;
+    while (at < bytes.len && is_space(bytes.ptr[at])) {
+        at++;
+    }
+    if (at == bytes.len) {
+        return 0;
+    }
+    if (bytes.ptr[at] == '{' || bytes.ptr[at] == '[') {
+        return 1;
+    }
+    verdict header = match_header(ew__str(bytes.ptr + at, bytes.len - at));
+    return header == WHOLE ? 1 : header == GO_ON ? 0 : -1;
 }
 
 static ew__line_event read_headers(ew__line *line, ew_str bytes, size_t at, ew_str *ret_value, size_t *ret_used);
@@ -403,6 +437,40 @@ static ew__line_event read_lines(ew__line *line, ew_str bytes, ew_str *ret_value
         return EW__LINE_MORE;
     }
     return begin(line, bytes, at, ret_value, ret_used);
+}
+
+/* ---- whole lines ---- */
+
+#define SPACE_MAX 64 /* bytes of white space at the end of a line that do not count towards its limit */
+
+static ew__line_event read_whole_line(ew__line *line, ew_str bytes, ew_str *ret_value, size_t *ret_used) {
+    size_t at = 0;
+    if (line->state == SKIP) {
+        const char *end = memchr(bytes.ptr, '\n', bytes.len);
+        line->state = end != NULL ? FRESH : SKIP;
+        at = end != NULL ? (size_t)(end - bytes.ptr) : bytes.len;
+    }
+    while (at < bytes.len && is_space(bytes.ptr[at])) {
+        at++;
+    }
+    const char *p = bytes.ptr + at;
+    size_t rest = bytes.len - at;
+    const char *newline = memchr(p + line->scanned, '\n', rest - line->scanned);
+    size_t raw = newline != NULL ? (size_t)(newline - p) : rest, len = raw;
+    while (len > 0 && raw - len <= SPACE_MAX && is_space(p[len - 1])) {
+        len--;
+    }
+    *ret_used = at + raw;
+    if (len > line->max) {
+        return end_with(line, SKIP, EW__LINE_TOO_LONG);
+    }
+    if (newline == NULL) {
+        line->scanned = rest;
+        *ret_used = at;
+        return EW__LINE_MORE;
+    }
+    *ret_value = ew__str(p, len);
+    return end_with(line, FRESH, EW__LINE_VALUE);
 }
 
 /* ---- headers ---- */
@@ -559,8 +627,14 @@ ew__line_event ew__line_read(ew__line *line, ew_str bytes, ew_str *ret_value, si
     if (bytes.len == 0) {
         return EW__LINE_MORE;
     }
-    return line->framing == EW__FRAMING_HEADERS ? read_headers(line, bytes, 0, ret_value, ret_used)
-                                                : read_lines(line, bytes, ret_value, ret_used);
+    switch (line->framing) {
+    case EW__FRAMING_HEADERS:
+        return read_headers(line, bytes, 0, ret_value, ret_used);
+    case EW__FRAMING_WHOLE_LINES:
+        return read_whole_line(line, bytes, ret_value, ret_used);
+    default:
+        return read_lines(line, bytes, ret_value, ret_used);
+    }
 }
 
 void ew__line_look_closer(ew__line *line) { set_flag(line, CLOSER); }
@@ -569,6 +643,21 @@ void ew__line_skip(ew__line *line) {
     if (line->state == FRESH) {
         line->state = SKIP;
     }
+}
+
+size_t ew__line_skipped(const ew__line *line, ew_str bytes, bool *ret_end) {
+    size_t n = 0;
+    if (line->state == BODY_SKIP) {
+        n = line->left < bytes.len ? line->left : bytes.len;
+        *ret_end = n == line->left;
+    } else if (line->state == SKIP) {
+        const char *newline = bytes.len > 0 ? memchr(bytes.ptr, '\n', bytes.len) : NULL;
+        n = newline != NULL ? (size_t)(newline - bytes.ptr) : bytes.len;
+        *ret_end = newline != NULL;
+    } else {
+        *ret_end = true;
+    }
+    return n;
 }
 
 bool ew__line_is_between(const ew__line *line) {

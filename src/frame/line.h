@@ -5,8 +5,9 @@
  *            ends. White space between values, blank lines and CRLF are fine; one value may span lines.
  *   headers  "Content-Length: N", perhaps other header lines, a blank line, N bytes (LSP). Names in any case; line ends
  *            may be CRLF or LF; the header block is limited.
+ *   whole lines  every line that is not blank is one message, and is a VALUE, JSON or not (Stepflow over pipes).
  *
- * Which one is told by the first bytes (AUTO) or fixed. After text that is no JSON reading goes on behind the next
+ * Which of the first two is told by the first bytes (AUTO) or fixed. After text that is no JSON reading goes on behind the next
  * newline; where a value begins is never guessed. However the bytes are cut, the same messages come out.
  * May include: base.
  */
@@ -15,13 +16,18 @@
 
 #include <everywire/limits.h>
 
-typedef enum ew__framing { EW__FRAMING_AUTO, EW__FRAMING_LINES, EW__FRAMING_HEADERS } ew__framing;
+typedef enum ew__framing {
+    EW__FRAMING_AUTO,
+    EW__FRAMING_LINES,
+    EW__FRAMING_HEADERS,
+    EW__FRAMING_WHOLE_LINES
+} ew__framing;
 
 typedef enum ew__line_event {
     EW__LINE_MORE,    /* no whole message yet; *ret_used bytes (white space, skipped text) may be dropped */
     EW__LINE_LIKELY,  /* one line, begins and ends like one value; if it is no JSON: ew__line_look_closer, read again */
     EW__LINE_VALUE,   /* one value, delimited exactly; if it is no JSON after all: ew__line_skip, then read on */
-    EW__LINE_BAD,     /* no JSON from *ret_used on (or nested too deep); reading goes on behind the next newline */
+    EW__LINE_BAD,     /* no JSON from *ret_used on; reading goes on behind the next newline */
     EW__LINE_FOREIGN, /* the first bytes of the stream begin neither an object or array nor a header (`strict` only) */
     EW__LINE_TOO_LONG,  /* a message over the limit; if read on, what is left of it is skipped */
     EW__LINE_BAD_HEADER /* headers: no usable Content-Length, or the block is too long; the framing is lost */
@@ -35,6 +41,7 @@ typedef struct ew__line {
     size_t scanned;  /* of the bytes not yet consumed, how many were looked at */
     size_t left;     /* headers: bytes of the body, to come or to be skipped; lines: where the likely value began */
     uint32_t head;   /* headers: bytes of this block that are used already */
+    uint32_t deeper; /* open levels beyond EW_JSON_DEPTH, whose kinds are not known */
     uint8_t framing; /* ew__framing; AUTO until the first bytes have told */
     uint8_t state;
     uint8_t flags;
@@ -50,6 +57,12 @@ typedef struct ew__line {
 void ew__line_init(ew__line *line, ew__framing framing, size_t max, bool strict);
 
 /*
+ * Whether these first bytes of a stream begin messages in one of the framings: an object, an array, or
+ * a Content-Length or Content-Type header. 1 yes, 0 not clear yet, -1 no.
+ */
+int ew__line_begins(ew_str bytes);
+
+/*
  * What comes next. `bytes` begins with the first byte not yet used and holds everything that has come since; called
  * again with more bytes it does not look at the old ones twice. *ret_used: how many bytes are done with (those of a
  * value too: it is to be handled before they are dropped). For VALUE and LIKELY *ret_value is a slice of bytes; in
@@ -63,6 +76,12 @@ void ew__line_look_closer(ew__line *line);
 
 /* After VALUE (not LIKELY): it was no JSON. In lines, what stands before the next newline is skipped. */
 void ew__line_skip(ew__line *line);
+
+/*
+ * After TOO_LONG: how many of the bytes that come next belong to what is skipped; *ret_end: it ends there. 0 and true if
+ * nothing is skipped.
+ */
+size_t ew__line_skipped(const ew__line *line, ew_str bytes, bool *ret_end);
 
 /*
  * Whether a message has begun and is not whole yet (a caller may want a deadline for the rest). A line that is skipped

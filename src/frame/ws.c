@@ -69,6 +69,7 @@ static ew__ws_event fail(ew__ws *ws, uint16_t code, const char *why) {
     ws->in_frame = false;
     ws->n_head = 0;
     ws->opcode = 0;
+    ws->skipping = false;
     ws->payload = ew__str(NULL, 0);
     ws->code = code;
     ws->why = why;
@@ -114,6 +115,17 @@ static const char *judge_first(const ew__ws *ws, uint8_t first) {
     return ws->opcode == 0 ? NULL : "a new message inside a fragmented one";
 }
 
+/* Whether a data frame of that length makes its message longer than the limit. */
+static bool is_over(const ew__ws *ws, uint64_t length) {
+    return ws->skipping || length > ws->message.max - ws->message.len;
+}
+
+/* How many bytes of a message over the limit may still be skipped. */
+static uint64_t skip_room(const ew__ws *ws) {
+    uint64_t used = ws->skipped + ws->message.len;
+    return ws->skip_max > used ? ws->skip_max - used : 0;
+}
+
 /* What is wrong with the length, whose first 7 bits are `shortest`. */
 static ew__ws_event judge_length(ew__ws *ws, unsigned opcode, unsigned shortest, uint64_t length) {
     if (length >> 63 != 0) {
@@ -122,7 +134,7 @@ static ew__ws_event judge_length(ew__ws *ws, unsigned opcode, unsigned shortest,
     if ((shortest == 126 && length < 126) || (shortest == 127 && length <= UINT16_MAX)) {
         return fail(ws, EW__WS_PROTOCOL, "a length is not as short as it could be");
     }
-    if (opcode < CLOSE && length > ws->message.max - ws->message.len) {
+    if (opcode < CLOSE && is_over(ws, length) && (ws->skim == NULL || length > skip_room(ws))) {
         return fail(ws, EW__WS_TOO_BIG, "message too big");
     }
     return EW__WS_MORE;
@@ -264,6 +276,10 @@ static ew__ws_event end_frame(ew__ws *ws) {
     }
     ew__ws_event event = ws->opcode == TEXT ? EW__WS_TEXT : EW__WS_BINARY;
     ws->opcode = 0;
+    if (ws->skipping) {
+        ws->skipping = false;
+        return hand_out(ws, EW__WS_TOO_LARGE, ew__str(NULL, 0));
+    }
     ws->handed_message = true;
     return hand_out(ws, event, ew__buf_view(&ws->message));
 }
@@ -282,6 +298,11 @@ static ew__ws_event take_piece(ew__ws *ws, ew_str piece) {
     }
     if (ws->opcode == TEXT && !ew__utf8_feed(&ws->text, piece.ptr, piece.len)) {
         return fail(ws, EW__WS_BAD_TEXT, "text is not UTF-8");
+    }
+    if (ws->skipping) {
+        ws->skipped += piece.len;
+        ws->skim(ws->skim_ud, piece);
+        return EW__WS_MORE;
     }
     return add_to_message(ws, piece) == EW_OK ? EW__WS_MORE : fail(ws, EW__WS_INTERNAL, "no memory");
 }
@@ -305,6 +326,17 @@ static ew__ws_event read_payload(ew__ws *ws) {
     return ws->left == 0 ? end_frame(ws) : EW__WS_MORE;
 }
 
+/* What was kept of the message so far is its beginning. */
+static void begin_skipping(ew__ws *ws) {
+    if (ws->skipping) {
+        return;
+    }
+    ws->skipping = true;
+    ws->skipped = ws->message.len;
+    ws->skim(ws->skim_ud, ew__buf_view(&ws->message));
+    drop_message(ws);
+}
+
 /* A frame for the decoder; p is its head, judged and whole. */
 static ew__ws_event begin_frame(ew__ws *ws, const uint8_t *p, size_t n_head, uint64_t length) {
     ew__ws_frame frame = {
@@ -318,6 +350,9 @@ static ew__ws_event begin_frame(ew__ws *ws, const uint8_t *p, size_t n_head, uin
         return fail(ws, EW__WS_PROTOCOL, "a frame was read in two ways");
     }
     ws->left = length;
+    if (frame.opcode < CLOSE && is_over(ws, length)) {
+        begin_skipping(ws);
+    }
     if (frame.opcode == TEXT || frame.opcode == BINARY) {
         ws->opcode = frame.opcode;
     }
@@ -349,7 +384,7 @@ static ew__ws_event read_frame(ew__ws *ws, uint64_t now_ns) {
         event = judge(ws, p, n_head);
         (void)read_length(p, n_head, &length);
         bool message = p[0] == (FIN | TEXT) || p[0] == (FIN | BINARY);
-        if (event == EW__WS_MORE && message && !ws->server && length <= ws->in_len - n_head) {
+        if (event == EW__WS_MORE && message && !ws->server && !is_over(ws, length) && length <= ws->in_len - n_head) {
             return whole_message(ws, n_head, (size_t)length); /* a long one */
         }
         if (event == EW__WS_MORE) {

@@ -40,8 +40,9 @@ typedef enum ew__ws_event {
     EW__WS_BINARY, /* a whole message */
     EW__WS_PING,   /* ew__ws_answer makes the pong */
     EW__WS_PONG,
-    EW__WS_CLOSE, /* ew__ws_code and the payload (a reason for people) say why; what follows is dropped unread */
-    EW__WS_ERROR  /* ew__ws_code is what to close with; every further call says the same */
+    EW__WS_CLOSE,    /* ew__ws_code and the payload (a reason for people) say why; what follows is dropped unread */
+    EW__WS_ERROR,    /* ew__ws_code is what to close with; every further call says the same */
+    EW__WS_TOO_LARGE /* the end of a message over the limit, whose text went to ew__ws.skim */
 } ew__ws_event;
 
 struct ew__ws_decoder;
@@ -71,7 +72,15 @@ typedef struct ew__ws {
     ew__ws_scratch *scratch;
     const uint8_t *in; /* bytes fed, not yet read */
     size_t in_len;
-    ew__buf message;                /* a message that is cut or fragmented */
+    ew__buf message; /* a message that is cut or fragmented */
+    /*
+     * Set by the owner, both or none: takes the pieces of a message over the limit, which is not kept. Without it, and
+     * beyond skip_max bytes, such a message is an error.
+     */
+    void (*skim)(void *ud, ew_str piece);
+    void *skim_ud;
+    uint64_t skip_max;
+    uint64_t skipped;               /* bytes of the message that is being skipped */
     struct ew__ws_decoder *decoder; /* while a frame is cut, and while what it decoded is handed out */
     ew_str payload;                 /* of the last event */
     const char *why;                /* after an error */
@@ -88,6 +97,7 @@ typedef struct ew__ws {
     bool server;
     bool in_frame;
     bool handed_message; /* `message` was handed out; it goes at the next call */
+    bool skipping;       /* the message is over the limit */
     bool close_got, close_sent;
 } ew__ws;
 

@@ -48,15 +48,17 @@ static ew_err decode(ew_str value, ew__buf *text, ew_str *ret) {
 
 static ew_status status_of(ew_str value) {
     ew_status status = EW_STATUS_INTERNAL;
-    if (ew_status_from_name(ew_json_get_str(value, "", ew__str(NULL, 0)), &status) != EW_OK || status == EW_STATUS_OK)
+    char buf[32];
+    if (ew_status_from_name(ew__json_text(value, buf, sizeof buf), &status) != EW_OK || status == EW_STATUS_OK)
         return EW_STATUS_INTERNAL;
     return status;
 }
 
 static void read_retry(ew_str value, ew_fault *fault) {
-    double seconds = ew_json_get_double(value, "", -1.0);
+    double seconds = LONGEST_WAIT_S; /* of a number that is too large for a double */
     if (ew_json_typeof(value) != EW_JSON_NUMBER)
         return;
+    (void)ew_json_double(value, &seconds);
     fault->retryable = true;
     if (seconds > 0.0)
         fault->retry_after_ms = (uint64_t)((seconds < LONGEST_WAIT_S ? seconds : LONGEST_WAIT_S) * 1000.0 + 0.5);

@@ -212,6 +212,7 @@ static void on_open(ew_call *call) {
         return;
     }
     call->callee_ud = job;
+    call->deep = true; /* lines are validated as messages are */
     if (exec->closing) {
         ew__exec_fail_as(job, EW_STATUS_UNAVAILABLE, "%.150s is being stopped", exec->program);
         return;

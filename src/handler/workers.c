@@ -5,10 +5,12 @@
 #include "handler/workers.h"
 #include "base/thread.h"
 #include <errno.h>
+#include <stdio.h>
 
 struct job {
     struct job *next;
     ew_call *call;
+    ew__task returned; /* posted to the call's loop if the handler has returned without an end */
 };
 
 struct ew__workers {
@@ -25,11 +27,45 @@ struct ew__workers {
 
 /* ---- threads ---- */
 
-static void run_job(ew_call *call) {
+/*
+ * Whether an end may still come after the handler has returned: a callback is registered, or a reference exists besides
+ * those of the caller, the callee and this check. A message in flight holds one as well.
+ */
+static bool is_kept(const ew_call *call) {
+    unsigned known = call->caller_open ? 3 : 2;
+    return call->on_cancel || call->on_room || call->on_after || call->on_input || atomic_load(&call->refs) > known;
+}
+
+static void fail_unended(ew_call *call) {
+    char text[200];
+    ew_str message;
+    (void)snprintf(text, sizeof text, "the handler of %.*s returned without ending the call",
+                   (int)(call->key.len < 140 ? call->key.len : 140), call->key.ptr);
+    ew__log(call->home->env, EW_LOG_ERROR, "app", "%s", text);
+    if (ew__arena_str(&call->arena, ew_str_from(text), &message) != EW_OK)
+        message = EW_STR("the handler returned without ending the call");
+    ew__call_fail_as(call, EW_ORIGIN_ACTION, EW_STATUS_INTERNAL, message);
+}
+
+/* On the call's loop, behind everything that the handler has posted. */
+static void on_returned(ew__task *task) {
+    ew_call *call = ew__container_of(task, struct job, returned)->call;
+    if (call->callee_open && !is_kept(call))
+        fail_unended(call);
+    ew_call_unref(call);
+}
+
+static void run_job(struct job *job) {
+    ew_call *call = job->call;
+    ew__call_hold(call); /* the job is in its memory */
     if (ew_call_cancelled(call))
         (void)ew_call_fail(call, EW_STATUS_CANCELLED, "cancelled before it began");
     else
         call->action->fn(call, call->action->arg);
+    if (!ew__call_unhold())
+        return; /* this thread has ended it */
+    job->returned.fn = on_returned;
+    call->home->ops->post(call->home, &job->returned);
 }
 
 static struct job *next_job(ew__workers *workers) {
@@ -53,7 +89,7 @@ static void *thread_main(void *arg) {
     pthread_mutex_lock(&workers->lock);
     for (struct job *job; (job = next_job(workers)) != NULL;) {
         pthread_mutex_unlock(&workers->lock);
-        run_job(job->call);
+        run_job(job);
         pthread_mutex_lock(&workers->lock);
     }
     workers->n_threads--;

@@ -1,6 +1,6 @@
 /*
- * json/format.c: JSON text from a template. The directives are those of <everywire/json.h>, and no others: an unknown
- * one is an error, not a guess, because the arguments after it could not be found.
+ * json/format.c: JSON text from a template. The directives are those of <everywire/json.h>, and no others. Every argument
+ * carries its type (<everywire/format.h>), which is compared with its directive before the argument is read.
  *
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
@@ -52,7 +52,8 @@ static size_t shortest(double number, char digits[20], int *ret_exponent) {
         snprintf(text, sizeof text, "%.*e", precision, number);
         n = take_digits(text, digits, ret_exponent);
         int len = snprintf(text, sizeof text, "%.*se%d", (int)n, digits, *ret_exponent - (int)n + 1);
-        if (ew_json_get_double(ew__str(text, (size_t)len), "", -1) == number) {
+        double back;
+        if (ew_json_double(ew__str(text, (size_t)len), &back) == EW_OK && back == number) {
             break;
         }
     }
@@ -92,100 +93,160 @@ static void put_double(ew__json_sink *sink, double number) {
     }
 }
 
-static void put_json(ew__json_sink *sink, ew_str json) {
+/* ---- arguments ---- */
+
+static bool is_text(const ew_arg *arg) { return arg->type == EW_ARG_STR || arg->type == EW_ARG_CSTR; }
+
+static ew_str text_of(const ew_arg *arg) {
+    return arg->type == EW_ARG_STR ? arg->value.str : ew_str_from(arg->value.cstr);
+}
+
+static bool put_quoted(ew__json_sink *sink, const ew_arg *arg) {
+    if (!is_text(arg)) {
+        return false;
+    }
+    if (arg->type == EW_ARG_CSTR && arg->value.cstr == NULL) {
+        put_cstr(sink, "null");
+    } else {
+        ew__json_put_str(sink, text_of(arg), false);
+    }
+    return true;
+}
+
+static bool put_json(ew__json_sink *sink, const ew_arg *arg) {
+    if (!is_text(arg)) {
+        return false;
+    }
+    ew_str json = text_of(arg);
     if (json.len == 0) {
-        put_cstr(sink, "null");
-    } else {
-        ew__json_put(sink, json.ptr, json.len);
+        json = EW_STR("null");
+    }
+    ew__json_put(sink, json.ptr, json.len);
+    return true;
+}
+
+static bool put_text(ew__json_sink *sink, const ew_arg *arg) {
+    if (!is_text(arg) || (arg->type == EW_ARG_CSTR && arg->value.cstr == NULL)) {
+        return false;
+    }
+    ew_str text = text_of(arg);
+    ew__json_put(sink, text.ptr, text.len);
+    return true;
+}
+
+static bool put_integer(ew__json_sink *sink, const ew_arg *arg) {
+    switch (arg->type) {
+    case EW_ARG_INT:
+        put_signed(sink, arg->value.i);
+        return true;
+    case EW_ARG_UINT:
+        put_unsigned(sink, arg->value.u);
+        return true;
+    case EW_ARG_BOOL:
+        put_unsigned(sink, arg->value.b);
+        return true;
+    default:
+        return false;
     }
 }
 
-static void put_cstr_quoted(ew__json_sink *sink, const char *text) {
-    if (text == NULL) {
-        put_cstr(sink, "null");
-    } else {
-        ew__json_put_str(sink, ew__str(text, strlen(text)), false);
+static bool put_number(ew__json_sink *sink, const ew_arg *arg) {
+    if (arg->type != EW_ARG_DOUBLE) {
+        return false;
     }
+    put_double(sink, arg->value.d);
+    return true;
 }
 
-/* A directive's letters and what it takes. va_list in a struct: passing one on to be moved is portable only so. */
-typedef struct arguments {
-    va_list list;
-} arguments;
+/* A comparison is an int in C, so integers count as well. */
+static bool put_flag(ew__json_sink *sink, const ew_arg *arg) {
+    bool flag;
+    switch (arg->type) {
+    case EW_ARG_BOOL:
+        flag = arg->value.b;
+        break;
+    case EW_ARG_INT:
+        flag = arg->value.i != 0;
+        break;
+    case EW_ARG_UINT:
+        flag = arg->value.u != 0;
+        break;
+    default:
+        return false;
+    }
+    put_cstr(sink, flag ? "true" : "false");
+    return true;
+}
 
-/* The directive at `at` (after the percent sign): its length, or 0 for an unknown one. */
-static size_t directive(ew__json_sink *sink, const char *at, arguments *args) {
-    if (strncmp(at, "lld", 3) == 0) {
-        put_signed(sink, va_arg(args->list, long long));
-        return 3;
-    }
-    if (strncmp(at, "llu", 3) == 0) {
-        put_unsigned(sink, va_arg(args->list, unsigned long long));
-        return 3;
-    }
-    if (strncmp(at, "zu", 2) == 0) {
-        put_unsigned(sink, va_arg(args->list, size_t));
-        return 2;
-    }
+/* ---- directives ---- */
+
+/* How long the directive at `at` (after the percent sign) is: 0 for an unknown one. */
+static size_t directive_length(const char *at) {
     switch (*at) {
+    case 'l':
+        return at[1] == 'l' && (at[2] == 'd' || at[2] == 'u') ? 3 : 0;
+    case 'z':
+        return at[1] == 'u' ? 2 : 0;
     case 'q':
-        ew__json_put_str(sink, va_arg(args->list, ew_str), false);
-        return 1;
     case 'Q':
-        put_cstr_quoted(sink, va_arg(args->list, const char *));
-        return 1;
     case 'j':
-        put_json(sink, va_arg(args->list, ew_str));
-        return 1;
     case 's':
-        put_cstr(sink, va_arg(args->list, const char *));
-        return 1;
     case 'd':
-        put_signed(sink, va_arg(args->list, int));
-        return 1;
     case 'u':
-        put_unsigned(sink, va_arg(args->list, unsigned));
-        return 1;
     case 'g':
-        put_double(sink, va_arg(args->list, double));
-        return 1;
     case 'b':
-        put_cstr(sink, va_arg(args->list, int) != 0 ? "true" : "false");
-        return 1;
-    case '%':
-        ew__json_put(sink, "%", 1);
         return 1;
     default:
         return 0;
     }
 }
 
-static ew_err format_into(ew__json_sink *sink, const char *format, va_list list) {
-    arguments args;
-    ew_err err = EW_OK;
-    va_copy(args.list, list);
-    while (*format != '\0') {
+/* Whether the argument has a type that the directive takes; then it has been written. */
+static bool put_argument(ew__json_sink *sink, char directive, const ew_arg *arg) {
+    switch (directive) {
+    case 'q':
+    case 'Q':
+        return put_quoted(sink, arg);
+    case 'j':
+        return put_json(sink, arg);
+    case 's':
+        return put_text(sink, arg);
+    case 'g':
+        return put_number(sink, arg);
+    case 'b':
+        return put_flag(sink, arg);
+    default:
+        return put_integer(sink, arg);
+    }
+}
+
+static ew_err format_into(ew__json_sink *sink, const char *format, const ew_arg *args, size_t n_args) {
+    size_t used = 0;
+    for (;;) {
         size_t plain = strcspn(format, "%");
         ew__json_put(sink, format, plain);
         format += plain;
         if (*format == '\0') {
-            break;
+            return used == n_args ? EW_OK : EW_EINVAL;
         }
-        size_t n = directive(sink, format + 1, &args);
-        if (n == 0) {
-            err = EW_EINVAL;
-            break;
+        format++;
+        if (*format == '%') {
+            ew__json_put(sink, format++, 1);
+            continue;
         }
-        format += 1 + n;
+        size_t n = directive_length(format);
+        if (n == 0 || used == n_args || !put_argument(sink, *format, &args[used])) {
+            return EW_EINVAL;
+        }
+        used++;
+        format += n;
     }
-    va_end(args.list);
-    return err;
 }
 
-ew_err ew__json_vformat(ew__buf *out, const char *format, va_list args) {
+ew_err ew__json_format_args(ew__buf *out, const char *format, const ew_arg *args, size_t n_args) {
     ew__json_sink sink = {.buf = out};
     size_t before = out->len;
-    ew_err err = format_into(&sink, format, args);
+    ew_err err = format_into(&sink, format, args, n_args);
     if (err != EW_OK && out->err == EW_OK) {
         out->len = before; /* half a text helps nobody */
         out->err = err;
@@ -193,17 +254,9 @@ ew_err ew__json_vformat(ew__buf *out, const char *format, va_list args) {
     return out->err;
 }
 
-ew_err ew__json_format(ew__buf *out, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    ew_err err = ew__json_vformat(out, format, args);
-    va_end(args);
-    return err;
-}
-
-int ew_json_vformat(char *buf, size_t capacity, const char *format, va_list args) {
+int ew_json_format_args(char *buf, size_t capacity, const char *format, const ew_arg *args, size_t n_args) {
     ew__json_sink sink = {.memory = buf, .capacity = capacity > 0 ? capacity - 1 : 0};
-    ew_err err = format_into(&sink, format, args);
+    ew_err err = format_into(&sink, format, args, n_args);
     if (capacity > 0) {
         buf[err == EW_OK ? (sink.len < capacity ? sink.len : capacity - 1) : 0] = '\0';
     }
@@ -211,12 +264,4 @@ int ew_json_vformat(char *buf, size_t capacity, const char *format, va_list args
         return err;
     }
     return sink.len > INT_MAX ? EW_ELIMIT : (int)sink.len;
-}
-
-int ew_json_format(char *buf, size_t capacity, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    int len = ew_json_vformat(buf, capacity, format, args);
-    va_end(args);
-    return len;
 }

@@ -30,6 +30,7 @@ typedef struct ew__json_doc {
     bool complete;      /* false: there were more values than nodes; lookups beyond them scan the text */
     bool root_complete; /* false: not even all of level 1 was noted */
     bool has_newline;   /* the text has a raw LF or CR between tokens somewhere (a line wire must minify) */
+    bool deep;          /* more than EW_PAYLOAD_DEPTH levels: a payload in it may be too deep (ew__json_is_payload) */
     uint16_t n_nodes;
     size_t error_at;                     /* where validation failed */
     ew__json_node nodes[EW__JSON_NODES]; /* node 0 is unused, so that 0 can mean "none" */
@@ -41,13 +42,12 @@ typedef struct ew__json_doc {
  */
 ew_err ew__json_parse(ew__json_doc *doc, ew_str text);
 
-/* The same without noting anything: validation only; *ret_position as in ew_json_check. */
-ew_err ew__json_validate(ew_str text, size_t *ret_position);
 /*
- * Whether the text is valid as a value inside that many containers (fewer than EW_JSON_DEPTH - 32),
- * which count towards the limit of depth: what surrounds it was compared byte for byte.
+ * Validates a payload without noting anything: at most EW_PAYLOAD_DEPTH levels; *ret_position as in ew_json_check.
  */
-bool ew__json_valid_inside(ew_str text, unsigned levels);
+ew_err ew__json_validate(ew_str text, size_t *ret_position);
+/* Whether the text is a valid payload, without a position. */
+bool ew__json_is_payload(ew_str text);
 
 /*
  * For an envelope whose bytes are known: whether the text is one small JSON value between its first `before` bytes and
@@ -86,6 +86,18 @@ bool ew__json_members(const ew__json_doc *doc, ew_str object, const ew_str *name
 /* The same as ew__json_find in an object that is a slice of validated text, without a doc. */
 ew_str ew__json_find_in(ew_str object, ew_str name, bool *ret_repeated);
 
+/*
+ * Follows a JSON pointer as far as there are values: the last one, and in *pointer the rest that leads nowhere, "" if the
+ * value is the one that the pointer names.
+ */
+ew_str ew__json_follow(ew_str json, const char **pointer);
+
+/*
+ * The text of a JSON string: a slice of it, or decoded into buf if it has escapes. Empty if the value is not a string, or
+ * one that has no UTF-8 form or does not fit into buf.
+ */
+ew_str ew__json_text(ew_str value, char *buf, size_t capacity);
+
 /* Appends the value without white space between tokens. The text must be valid. */
 ew_err ew__json_minify(ew__buf *out, ew_str json);
 
@@ -114,8 +126,8 @@ ew_err ew__json_line(const ew_env *env, ew_str json, bool ascii, ew__buf *buf, e
  */
 bool ew__json_is_plain_line(ew_str json);
 
-/* ew_json_vformat into a growing buffer. */
-ew_err ew__json_vformat(ew__buf *out, const char *format, va_list args);
-ew_err ew__json_format(ew__buf *out, const char *format, ...);
+/* ew_json_format into a growing buffer. On EW_EINVAL the buffer keeps its text, and its error is set. */
+ew_err ew__json_format_args(ew__buf *out, const char *format, const ew_arg *args, size_t n_args);
+#define ew__json_format(out, ...) ew__json_format_args(out, EW_FORMAT(__VA_ARGS__))
 
 #endif

@@ -236,7 +236,7 @@ static bool may_close(want next) {
     return next == WANT_COMMA_OR_END || next == WANT_VALUE_OR_END || next == WANT_NAME_OR_END;
 }
 
-ew_err ew__json_locate(ew_str text, size_t *ret_position) {
+ew_err ew__json_locate(ew_str text, unsigned limit, size_t *ret_position) {
     place p = {(const unsigned char *)text.ptr, text.len, 0};
     bool objects[EW_JSON_DEPTH + 1] = {false};
     size_t depth = 0;
@@ -246,7 +246,7 @@ ew_err ew__json_locate(ew_str text, size_t *ret_position) {
         int c = peek(&p, 0);
         bool object = c == '{' || c == '}';
         if ((c == '{' || c == '[') && may_open(next)) {
-            if (depth == EW_JSON_DEPTH) {
+            if (depth == limit) {
                 err = EW_ELIMIT;
                 break;
             }

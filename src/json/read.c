@@ -319,27 +319,33 @@ static ew_str element_at(ew_str array, ew_str token) {
     return nothing;
 }
 
-ew_str ew_json_get(ew_str json, const char *pointer) {
+/* The member or element of a container that a token names; ptr NULL: there is none, or it is not a container. */
+static ew_str child_at(ew_str container, ew_str token) {
+    ew_json_type type = token_is_fine(token) ? ew_json_typeof(container) : EW_JSON_NONE;
+    return type == EW_JSON_OBJECT  ? member_at(container, token)
+           : type == EW_JSON_ARRAY ? element_at(container, token)
+                                   : nothing;
+}
+
+ew_str ew__json_follow(ew_str json, const char **pointer) {
     const char *end = ew__json_end(json), *at = ew__json_space(json.ptr, end);
-    if (pointer == NULL || at == end) {
-        return nothing;
-    }
-    ew_str value = value_at(at, end);
-    while (*pointer != '\0') {
-        if (*pointer != '/') {
-            return nothing;
+    ew_str value = at == end ? nothing : value_at(at, end);
+    while (value.ptr != NULL && **pointer == '/') {
+        ew_str token = ew__str(*pointer + 1, strcspn(*pointer + 1, "/"));
+        ew_str child = child_at(value, token);
+        if (child.ptr == NULL) {
+            break;
         }
-        pointer++;
-        ew_str token = ew__str(pointer, strcspn(pointer, "/"));
-        ew_json_type type = ew_json_typeof(value);
-        if (!token_is_fine(token) || (type != EW_JSON_OBJECT && type != EW_JSON_ARRAY)) {
-            return nothing;
-        }
-        value = type == EW_JSON_OBJECT ? member_at(value, token) : element_at(value, token);
-        if (value.ptr == NULL) {
-            return nothing;
-        }
-        pointer += token.len;
+        value = child;
+        *pointer = token.ptr + token.len;
     }
     return value;
+}
+
+ew_str ew_json_get(ew_str json, const char *pointer) {
+    if (pointer == NULL) {
+        return nothing;
+    }
+    ew_str value = ew__json_follow(json, &pointer);
+    return *pointer == '\0' ? value : nothing;
 }

@@ -22,9 +22,9 @@ static bool scan_best(ew__json_doc *doc, ew_str text, uint32_t limit) {
     return ew__json_scan_portable(doc, text, limit);
 }
 
-static ew_err refuse(ew_str text, size_t *ret_position) {
+static ew_err refuse(ew_str text, unsigned limit, size_t *ret_position) {
     size_t at = 0;
-    ew_err err = ew__json_locate(text, &at);
+    ew_err err = ew__json_locate(text, limit, &at);
     if (ret_position != NULL) {
         *ret_position = at;
     }
@@ -53,10 +53,11 @@ static ew_err parse_with(scanner_fn *scanner, ew__json_doc *doc, ew_str text) {
     if (text.len >= TEXT_MAX) {
         return EW_ELIMIT;
     }
-    if (EW__UNLIKELY(!scanner(doc, text, EW_JSON_DEPTH))) {
+    doc->deep = !scanner(doc, text, EW_PAYLOAD_DEPTH);
+    if (EW__UNLIKELY(doc->deep) && !scanner(doc, text, EW_JSON_DEPTH)) {
         doc->n_nodes = 1;
         doc->complete = doc->root_complete = true;
-        return refuse(text, &doc->error_at);
+        return refuse(text, EW_JSON_DEPTH, &doc->error_at);
     }
     doc->root = trimmed(text);
     doc->type = ew__json_type_of_byte(doc->root.ptr[0]);
@@ -83,12 +84,10 @@ ew_err ew__json_validate(ew_str text, size_t *ret_position) {
         }
         return EW_ELIMIT;
     }
-    return EW__LIKELY(is_valid(text, EW_JSON_DEPTH)) ? EW_OK : refuse(text, ret_position);
+    return EW__LIKELY(is_valid(text, EW_PAYLOAD_DEPTH)) ? EW_OK : refuse(text, EW_PAYLOAD_DEPTH, ret_position);
 }
 
-bool ew__json_valid_inside(ew_str text, unsigned levels) {
-    return text.len < TEXT_MAX && is_valid(text, EW_JSON_DEPTH - levels);
-}
+bool ew__json_is_payload(ew_str text) { return text.len < TEXT_MAX && is_valid(text, EW_PAYLOAD_DEPTH); }
 
 /* ---- small values ---- */
 
@@ -218,8 +217,8 @@ const char *ew__json_simple_end(const char *at, const char *end) {
     return NULL;
 }
 
-/* The longest text that cannot nest too deep even inside two more levels: each level of it has two brackets. */
-#define BETWEEN_MAX ((size_t)2 * (EW_JSON_DEPTH - 2) + 1)
+/* The longest text that cannot nest too deep for a payload: each level of it has two brackets. */
+#define BETWEEN_MAX ((size_t)2 * EW_PAYLOAD_DEPTH + 1)
 
 bool ew__json_value_between(ew_str text, size_t before, size_t behind, ew_str *ret_value) {
     if (text.len <= before + behind || text.len - before - behind > BETWEEN_MAX) {
@@ -229,7 +228,7 @@ bool ew__json_value_between(ew_str text, size_t before, size_t behind, ew_str *r
     const char *end = value.ptr + value.len;
     if (ew__json_simple_end(value.ptr, end) != end &&
         (ew__json_is_space(value.ptr[0]) || ew__json_is_space(value.ptr[value.len - 1]) ||
-         !scan_best(NULL, value, EW_JSON_DEPTH))) {
+         !scan_best(NULL, value, EW_PAYLOAD_DEPTH))) {
         return false;
     }
     *ret_value = value;

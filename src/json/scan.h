@@ -36,10 +36,10 @@ bool ew__json_scan_avx2(ew__json_doc *doc, ew_str text, uint32_t limit);
 #endif
 
 /*
- * One byte at a time: EW_OK, EW_ESYNTAX or EW_ELIMIT, and the offending byte (text.len when the text stops too
- * early).
+ * One byte at a time: EW_OK, EW_ESYNTAX or EW_ELIMIT (more than `limit` levels, at most EW_JSON_DEPTH), and the
+ * offending byte (text.len when the text stops too early).
  */
-ew_err ew__json_locate(ew_str text, size_t *ret_position);
+ew_err ew__json_locate(ew_str text, unsigned limit, size_t *ret_position);
 
 /* Whether a number or literal begins at `at` and something that may follow one comes after it. at < end. */
 bool ew__json_scalar_ok(const char *at, const char *end);

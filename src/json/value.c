@@ -21,24 +21,19 @@ static ew_str trimmed(ew_str value) {
     return ew__str(at, (size_t)(end - at));
 }
 
+/* Why a value could not be read as the type that was asked for. */
+static ew_err other_type(ew_str value) { return value.len == 0 ? EW_ENOTFOUND : EW_ETYPE; }
+
 /* ---- strings ---- */
 
 static bool is_string(ew_str value) { return value.len >= 2 && value.ptr[0] == '"' && value.ptr[value.len - 1] == '"'; }
-
-ew_str ew_json_get_str(ew_str json, const char *pointer, ew_str fallback) {
-    ew_str value = ew_json_get(json, pointer);
-    if (!is_string(value) || memchr(value.ptr, '\\', value.len) != NULL) {
-        return fallback;
-    }
-    return ew__str(value.ptr + 1, value.len - 2);
-}
 
 ew_err ew_json_string(ew_str value, char *buf, size_t capacity, size_t *ret_len) {
     size_t len = 0;
     value = trimmed(value);
     *ret_len = 0;
     if (!is_string(value)) {
-        return EW_ETYPE;
+        return other_type(value);
     }
     const char *at = value.ptr + 1, *end = value.ptr + value.len - 1;
     while (at < end) {
@@ -64,23 +59,34 @@ ew_err ew_json_string(ew_str value, char *buf, size_t capacity, size_t *ret_len)
     return len <= capacity ? EW_OK : EW_ELIMIT;
 }
 
+ew_str ew__json_text(ew_str value, char *buf, size_t capacity) {
+    size_t n = 0;
+    if (!is_string(value)) {
+        return ew__str(NULL, 0);
+    }
+    if (memchr(value.ptr, '\\', value.len) == NULL) {
+        return ew__str(value.ptr + 1, value.len - 2);
+    }
+    return ew_json_string(value, buf, capacity, &n) == EW_OK ? ew__str(buf, n) : ew__str(NULL, 0);
+}
+
 /* ---- integers ---- */
 
 /* Sign and digits, nothing else. */
-static ew_err magnitude(ew_str value, bool *ret_negative, uint64_t *ret_number) {
+static bool magnitude(ew_str value, bool *ret_negative, uint64_t *ret_number) {
     value = trimmed(value);
     *ret_negative = value.len > 0 && value.ptr[0] == '-';
     if (*ret_negative) {
         value = ew__str(value.ptr + 1, value.len - 1);
     }
-    return ew__u64_parse(value, ret_number) ? EW_OK : EW_ETYPE;
+    return ew__u64_parse(value, ret_number);
 }
 
 ew_err ew_json_int64(ew_str value, int64_t *ret_number) {
     bool negative;
     uint64_t number;
-    if (magnitude(value, &negative, &number) != EW_OK || number > (uint64_t)INT64_MAX + negative) {
-        return EW_ETYPE;
+    if (!magnitude(value, &negative, &number) || number > (uint64_t)INT64_MAX + negative) {
+        return other_type(value);
     }
     *ret_number = negative && number > 0 ? -(int64_t)(number - 1) - 1 : (int64_t)number;
     return EW_OK;
@@ -89,16 +95,11 @@ ew_err ew_json_int64(ew_str value, int64_t *ret_number) {
 ew_err ew_json_uint64(ew_str value, uint64_t *ret_number) {
     bool negative;
     uint64_t number;
-    if (magnitude(value, &negative, &number) != EW_OK || (negative && number != 0)) {
-        return EW_ETYPE;
+    if (!magnitude(value, &negative, &number) || (negative && number != 0)) {
+        return other_type(value);
     }
     *ret_number = number;
     return EW_OK;
-}
-
-int64_t ew_json_get_int(ew_str json, const char *pointer, int64_t fallback) {
-    int64_t number;
-    return ew_json_int64(ew_json_get(json, pointer), &number) == EW_OK ? number : fallback;
 }
 
 /* ---- doubles ---- */
@@ -186,21 +187,27 @@ static double to_double(decimal *d) {
     return strtod(d->digits, NULL); /* allow-banned: digits and exponent, no decimal point: alike in every locale */
 }
 
-double ew_json_get_double(ew_str json, const char *pointer, double fallback) {
+ew_err ew_json_double(ew_str value, double *ret_number) {
     decimal d;
-    if (!read_decimal(ew_json_get(json, pointer), &d)) {
-        return fallback;
+    value = trimmed(value);
+    if (!read_decimal(value, &d)) {
+        return other_type(value);
     }
     double number = to_double(&d);
     if (!isfinite(number)) {
-        return fallback;
+        return EW_ETYPE;
     }
-    return d.negative ? -number : number;
+    *ret_number = d.negative ? -number : number;
+    return EW_OK;
 }
 
 /* ---- booleans ---- */
 
-bool ew_json_get_bool(ew_str json, const char *pointer, bool fallback) {
-    ew_str value = ew_json_get(json, pointer);
-    return ew_json_typeof(value) == EW_JSON_BOOL ? value.ptr[0] == 't' : fallback;
+ew_err ew_json_bool(ew_str value, bool *ret_flag) {
+    value = trimmed(value);
+    if (ew_json_typeof(value) != EW_JSON_BOOL) {
+        return other_type(value);
+    }
+    *ret_flag = value.ptr[0] == 't';
+    return EW_OK;
 }

@@ -142,6 +142,13 @@ static void copy_parts(ew__span *span, const ew_str parts[EW__SPAN_PARTS]) {
     }
 }
 
+/* The trace that the upstream recorded the call in, if that is another one; known at the end. */
+static ew_str upstream_trace(const ew_call *call) {
+    ew_str theirs = call->action ? ew__str(NULL, 0) : call->remote_trace_id;
+    bool same = ew__str_is(theirs, ew__str(call->trace.trace_id, sizeof call->trace.trace_id));
+    return same ? ew__str(NULL, 0) : theirs;
+}
+
 /* end NULL: it starts. false: no room. */
 static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t duration_ns) {
     bool truncated = false, rrq = is_job(call);
@@ -155,6 +162,8 @@ static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t d
         [EW__SPAN_CONTEXT] = end || rrq ? whole(call->context, &truncated) : ew__str(NULL, 0),
         [EW__SPAN_INPUT] = shown(call->input, call->secret_input, &own[0], &truncated),
     };
+    if (end)
+        parts[EW__SPAN_UPSTREAM] = upstream_trace(call);
     if (end)
         parts[EW__SPAN_OUTPUT] = end->status == EW_STATUS_OK
                                      ? shown(end->result, call->secret_output, &own[1], &truncated)
@@ -182,13 +191,16 @@ static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t d
     return true;
 }
 
+/* A call that crosses loops has one span, on the loop that it arrived on. */
+static bool is_recorded(const ew_call *call) { return call->kind == EW__CALL_RUN && !call->relayed; }
+
 static void on_opened(ew__observer *observer, ew_call *call) {
-    if (call->kind == EW__CALL_RUN)
+    if (is_recorded(call))
         call->traced = note(ew__container_of(observer, ew__spans, observer), call, NULL, 0);
 }
 
 static void on_ended(ew__observer *observer, ew_call *call, const ew__end *end, uint64_t duration_ns) {
-    if (call->kind == EW__CALL_RUN)
+    if (is_recorded(call))
         (void)note(ew__container_of(observer, ew__spans, observer), call, end, duration_ns);
 }
 

@@ -13,7 +13,8 @@ typedef enum ew__span_part {
     EW__SPAN_LABELS,
     EW__SPAN_CONTEXT,
     EW__SPAN_INPUT,
-    EW__SPAN_OUTPUT, /* the result, or the fault's message */
+    EW__SPAN_OUTPUT,   /* the result, or the fault's message */
+    EW__SPAN_UPSTREAM, /* the trace id of the upstream, where it is another one */
     EW__SPAN_PARTS
 } ew__span_part;
 

@@ -32,7 +32,8 @@ static void write_member(ew__buf *out, const char *name, ew_str value) {
 static uint64_t between(int64_t from_ms, int64_t to_ms) { return to_ms > from_ms ? (uint64_t)(to_ms - from_ms) : 0; }
 
 static void write_job(ew__buf *out, const ew__span *span) {
-    ew_str context = ew__span_text(span, EW__SPAN_CONTEXT), none = {0}, queue, type, name;
+    ew_str context = ew__span_text(span, EW__SPAN_CONTEXT), queue, type, name;
+    char buf[64];
     int64_t start = (int64_t)(span->start_us / 1000), when;
     ew__key_split(ew__span_text(span, EW__SPAN_KEY), &type, &name);
     queue = ew_json_get(context, "/queue_name");
@@ -45,9 +46,9 @@ static void write_job(ew__buf *out, const ew__span *span) {
     write_member(out, "rrq.attempt", ew_json_get(context, "/attempt"));
     write_member(out, "rrq.worker_id", ew_json_get(context, "/worker_id"));
     write_member(out, "rrq.deadline", ew_json_get(context, "/deadline"));
-    if (ew__when_parse(ew_json_get_str(context, "/deadline", none), &when))
+    if (ew__when_parse(ew__json_text(ew_json_get(context, "/deadline"), buf, sizeof buf), &when))
         write_number(out, "rrq.deadline_remaining_ms", between(start, when));
-    if (ew__when_parse(ew_json_get_str(context, "/enqueue_time", none), &when))
+    if (ew__when_parse(ew__json_text(ew_json_get(context, "/enqueue_time"), buf, sizeof buf), &when))
         write_number(out, "rrq.queue_wait_ms", between(when, start));
 }
 

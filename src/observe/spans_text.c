@@ -121,6 +121,8 @@ static void write_attributes(ew__buf *out, const ew__span *span) {
         ew__span_write_text(out, "genkit:output", ew__span_text(span, EW__SPAN_OUTPUT));
     if (span->end_us)
         ew__span_write_text(out, "genkit:state", ok ? EW_STR("success") : EW_STR("error"));
+    if (span->len[EW__SPAN_UPSTREAM])
+        ew__span_write_text(out, "everywire:upstreamTraceId", ew__span_text(span, EW__SPAN_UPSTREAM));
     if (!ok)
         ew__buf_cstr(out, ",\"genkit:isFailureSource\":true");
     if (span->rrq)

@@ -180,7 +180,7 @@ char *rrq_producer_config_from_toml(const char *path, char **error) {
 static char *say_enqueued(ew_answer *answer, char **error) {
     ew__buf out;
     ew_str json = ew_answer_json(answer);
-    bool limited = ew__str_is(ew_json_get_str(json, "/status", EW_STR("")), EW_STR("rate_limited"));
+    bool limited = ew__str_is(ew_json_get(json, "/status"), EW_STR("\"rate_limited\""));
     ew__buf_init(&out, ew_env_default(), ANSWER_MAX);
     (void)ew__json_format(&out, "{\"status\":\"%s\",\"job_id\":%j}", limited ? "rate_limited" : "enqueued",
                           ew_json_get(json, "/job_id"));
@@ -238,7 +238,8 @@ static bool read_ask(ew__arena *arena, const char *request, const char *what, si
 /* RRQ's clients know five of the states; of the others this is all that they are told. */
 static const char *status_of(ew_str json) {
     static const char *const known[] = {"PENDING", "ACTIVE", "COMPLETED", "FAILED", "RETRYING"};
-    ew_str status = ew_json_get_str(json, "/status", EW_STR(""));
+    char buf[16];
+    ew_str status = ew__json_text(ew_json_get(json, "/status"), buf, sizeof buf);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (ew__str_is(status, ew_str_from(known[i]))) {
             return known[i];

@@ -132,7 +132,9 @@ static bool read_value(ew__arena *arena, ew_str json, const char *what, const ew
                    ? true
                    : wrong_type(what, member->name, json, "i64", trouble);
     case EW__MEMBER_SECONDS:
-        value->seconds = ew_json_get_double(json, "", (double)INFINITY); /* too large for a double */
+        if (ew_json_double(json, &value->seconds) != EW_OK) {
+            value->seconds = (double)INFINITY; /* too large for a double */
+        }
         return type == EW_JSON_NUMBER ? true : wrong_type(what, member->name, json, "f64", trouble);
     case EW__MEMBER_STRINGS:
     case EW__MEMBER_OBJECT:

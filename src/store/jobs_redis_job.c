@@ -213,8 +213,8 @@ ew_err ew__redis_read_job(const redisReply *hash, ew_str id, ew__arena *arena, e
 }
 
 bool ew__redis_score(ew_str text, int64_t *ret_ms) {
-    double number = text.len > 0 && ew_json_check(text, NULL) == EW_OK ? ew_json_get_double(text, "", -1) : -1;
-    if (!(number >= 0 && number < 9e15)) {
+    double number = -1;
+    if (ew_json_check(text, NULL) != EW_OK || ew_json_double(text, &number) != EW_OK || number < 0 || number >= 9e15) {
         return false;
     }
     *ret_ms = (int64_t)number;

@@ -29,7 +29,7 @@ typedef struct ew__exchange_ops {
     void (*event)(ew__exchange *exchange, const ew__rpc_out *message, ew_call *owner);
     /* The same for one whose lines are written by the guest; the last one is ended here. */
     void (*block)(ew__exchange *exchange, const ew__rpc_out *lines, ew_call *owner);
-    /* A sign of life in it, which readers pass over. */
+    /* A sign of life in it, which readers pass over; between two events. */
     void (*comment)(ew__exchange *exchange);
     /* Its end; the exchange is over with it. */
     void (*end)(ew__exchange *exchange);

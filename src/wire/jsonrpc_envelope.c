@@ -141,6 +141,32 @@ void ew__rpc_read(const ew__json_doc *doc, unsigned with, ew__rpc *ret) {
         read_answer(&m, ret);
 }
 
+enum { SKIM_ID, SKIM_METHOD, SKIM_STREAM, SKIM_RESULT, SKIM_ERROR, SKIM_REQUEST_ID, N_SKIM };
+
+void ew__rpc_skim_init(ew__skim *skim) {
+    static const ew__skim_name wanted[N_SKIM] = {{NULL, "id"},     {NULL, "method"}, {NULL, "stream"},
+                                                 {NULL, "result"}, {NULL, "error"},  {"params", "requestId"}};
+    ew__skim_init(skim, wanted, N_SKIM);
+}
+
+void ew__rpc_read_skim(const ew__skim *skim, ew__rpc *ret, ew_str *ret_request_id) {
+    ew_str id = ew__skim_value(skim, SKIM_ID), method = ew__skim_value(skim, SKIM_METHOD);
+    ew_str error = ew__skim_value(skim, SKIM_ERROR), request_id = ew__skim_value(skim, SKIM_REQUEST_ID);
+    bool result = ew__skim_value(skim, SKIM_RESULT).len > 0 || skim->slots[SKIM_RESULT].unusable;
+    *ret = (ew__rpc){.kind = EW__RPC_INVALID, .problem = EW__RPC_TOO_LARGE};
+    ret->stream = read_stream(ew__skim_value(skim, SKIM_STREAM));
+    ret->id = id_ok(id) && !is_null(id) ? id : ew__str(NULL, 0);
+    if (ret_request_id)
+        *ret_request_id = id_ok(request_id) && !is_null(request_id) ? request_id : ew__str(NULL, 0);
+    if (ret->stream >= EW__RPC_STREAM_DATA && ret->id.len)
+        ret->kind = EW__RPC_FRAME;
+    else if (is_string(method))
+        ret->kind = ret->id.len ? EW__RPC_REQUEST : EW__RPC_NOTIFICATION;
+    else if (ret->id.len && (result || (error.len && !is_null(error))))
+        ret->kind = result ? EW__RPC_RESULT : EW__RPC_ERROR;
+    ret->method = method;
+}
+
 #define FRAME_HEAD EW_STR("{\"jsonrpc\":\"2.0\",\"id\":")
 #define FRAME_MIDDLE EW_STR(",\"stream\":2,\"data\":")
 #define RESULT_MIDDLE EW_STR(",\"result\":")
@@ -186,14 +212,7 @@ bool ew__rpc_is_result(ew_str text, ew_str *ret_id, ew_str *ret_result) {
            text.ptr[text.len - 1] == '}' && ew__json_value_between(text, before, 1, ret_result);
 }
 
-ew_str ew__rpc_text(ew_str string, char *buf, size_t capacity) {
-    size_t n = 0;
-    if (!is_string(string))
-        return ew__str(NULL, 0);
-    if (!memchr(string.ptr, '\\', string.len))
-        return ew__str(string.ptr + 1, string.len - 2);
-    return ew_json_string(string, buf, capacity, &n) == EW_OK ? ew__str(buf, n) : ew__str(NULL, 0);
-}
+ew_str ew__rpc_text(ew_str string, char *buf, size_t capacity) { return ew__json_text(string, buf, capacity); }
 
 /* The decoded form keeps its opening quote, so that "\u0031" and 1 stay two ids. */
 ew_str ew__rpc_key(ew_str id, char *buf, size_t capacity) {
@@ -319,6 +338,16 @@ void ew__rpc_put_close(ew__rpc_out *out, ew_str id, bool error, ew_str value) {
     ew__rpc_out_add(out, EW_STR("}}"));
 }
 
+void ew__rpc_put_event(ew__rpc_out *out, ew_str id, ew__rpc_event event, ew_str value) {
+    ew_str member = event == EW__RPC_EVENT_CHUNK    ? EW_STR(",\"stream\":2,\"data\":{\"chunk\":")
+                    : event == EW__RPC_EVENT_RESULT ? EW_STR(",\"stream\":2,\"data\":{\"result\":")
+                                                    : EW_STR(",\"stream\":2,\"data\":{\"error\":");
+    add_id(out, id);
+    ew__rpc_out_add(out, member);
+    ew__rpc_out_add(out, value);
+    ew__rpc_out_add(out, EW_STR("}}"));
+}
+
 ew_err ew__rpc_write_error(ew__buf *buf, int64_t code, ew_str message, ew_str data) {
     (void)ew__json_format(buf, "{\"code\":%lld,\"message\":%q", (long long)code, message);
     if (data.len) {
@@ -339,16 +368,22 @@ ew_err ew__rpc_write_fault_rest(ew__buf *buf, const ew_fault *fault) {
         (void)ew__json_format(buf, ",\"retryable\":%b", fault->retryable);
     if (fault->retry_after_ms)
         (void)ew__json_format(buf, ",\"retry_after_ms\":%llu", (unsigned long long)fault->retry_after_ms);
+    if (fault->refused)
+        (void)ew__buf_cstr(buf, ",\"refused\":true");
     return buf->err;
 }
 
 void ew__rpc_read_fault_data(ew_str data, ew_fault *fault) {
-    ew_str name = ew_json_get_str(data, "/status", ew__str(NULL, 0));
+    char buf[32];
+    ew_str name = ew__json_text(ew_json_get(data, "/status"), buf, sizeof buf);
     ew_status status = EW_STATUS_OK;
     if (ew_status_from_name(name, &status) != EW_OK || status == EW_STATUS_OK)
         return; /* data is the peer's own */
     fault->status = status;
     fault->details = ew_json_member(data, EW_STR("details"));
-    fault->retryable = ew_json_get_bool(data, "/retryable", false);
+    fault->retryable = false;
+    (void)ew_json_bool(ew_json_get(data, "/retryable"), &fault->retryable);
+    fault->refused = false;
+    (void)ew_json_bool(ew_json_get(data, "/refused"), &fault->refused);
     (void)ew_json_uint64(ew_json_member(data, EW_STR("retry_after_ms")), &fault->retry_after_ms);
 }

@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "json/json.h"
+#include "json/skim.h"
 #include <everywire/status.h>
 
 /* The codes that the specification reserves, and those of LSP that callers know. */
@@ -58,6 +59,16 @@ typedef struct ew__rpc {
 void ew__rpc_read(const ew__json_doc *doc, unsigned with, ew__rpc *ret);
 
 /*
+ * A message that is refused unread, because it is too large or nested too deep: its kind, id, method and stream, as far
+ * as a skim finds them. INVALID: it shows no id. ret_request_id: the params' requestId (reflection), or empty; may be
+ * NULL.
+ */
+void ew__rpc_skim_init(ew__skim *skim);
+void ew__rpc_read_skim(const ew__skim *skim, ew__rpc *ret, ew_str *ret_request_id);
+#define EW__RPC_TOO_LARGE "the message is larger than this side accepts (limit frame_bytes)"
+#define EW__RPC_TOO_DEEP "the message is nested too deep: the limit of a payload is 120 levels"
+
+/*
  * Whether a text is, to the byte, a frame of stream `id` with data, as ew__rpc_put_frame and the Go codec write them: a
  * stream is many texts that differ in their data only. False: it may be one all the same, ew__rpc_read tells.
  */
@@ -73,6 +84,11 @@ size_t ew__rpc_read_row(ew_str lines, ew_str id, ew_str *row, size_t max, size_t
  * two quotes, which nobody has looked at: good for comparing it with that of a request, to the byte too. False: as above.
  */
 bool ew__rpc_is_result(ew_str text, ew_str *ret_id, ew_str *ret_result);
+
+/* Whether an answer names no request: its id is null or absent. */
+static inline bool ew__rpc_is_unnamed(const ew__rpc *message) {
+    return message->id.len == 0 || message->id.ptr[0] == 'n';
+}
 
 /* What stands in a string without quotes and escapes: in place, or decoded into buf. Empty if it does not fit. */
 ew_str ew__rpc_text(ew_str string, char *buf, size_t capacity);
@@ -144,6 +160,10 @@ size_t ew__rpc_data_frame_len(ew_str id, ew_str data);
 uint8_t *ew__rpc_write_data_frame(uint8_t *at, ew_str id, ew_str data);
 /* The frame that ends a stream with more than nothing: {"result":value} or {"error":value} as its data. */
 void ew__rpc_put_close(ew__rpc_out *out, ew_str id, bool error, ew_str value);
+
+/* A data frame whose data is an object with one member: {"chunk":value}, {"result":value} or {"error":value}. */
+typedef enum ew__rpc_event { EW__RPC_EVENT_CHUNK, EW__RPC_EVENT_RESULT, EW__RPC_EVENT_ERROR } ew__rpc_event;
+void ew__rpc_put_event(ew__rpc_out *out, ew_str id, ew__rpc_event event, ew_str value);
 
 /*
  * Faults in the data of an error, as two of us write them: {"status":NAME, ..., and what this appends: details,

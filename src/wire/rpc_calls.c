@@ -9,10 +9,14 @@
 #include "base/mem.h"
 #include "wire/put.h"
 
-#define KEY_ROOM 512  /* ids with escapes are looked up decoded, up to here */
-#define PLACES 128u   /* for calls that are found by the end of their id */
-#define AT_ONCE 2048  /* shorter messages are copied into one run of memory */
-#define GUARD_MS 5000 /* a taker that is behind may hold up the connection for that long */
+#define KEY_ROOM 512        /* ids with escapes are looked up decoded, up to here */
+#define PLACES 128u         /* for calls that are found by the end of their id */
+#define AT_ONCE 2048        /* shorter messages are copied into one run of memory */
+#define STREAM_HOLD_MS 1000 /* takers of streams that are behind may hold up other calls for that long */
+#define INPUT_HOLD_MS 5000  /* the same if one of them is a handler that takes its input */
+#define CHUNK_BYTES 64      /* what a taker's wire adds to a chunk, about */
+#define UNNAMED_MAX 100     /* errors without an id that are logged per connection */
+#define UNNAMED_ROOM 200
 
 /* A place has room for one. Who finds it taken is in the map. */
 struct ew__rpc_places {
@@ -35,6 +39,17 @@ void ew__rpc_calls_done(ew__rpc_calls *all) {
     ew__timer_stop(&all->conn->home->timers, &all->guard);
     list_done(&all->served, all->conn->home->env);
     list_done(&all->sent, all->conn->home->env);
+}
+
+static void mark(const ew__rpc_list *list) {
+    for (ew__rpc_call *entry = list->first; entry; entry = entry->next)
+        entry->call->deep = true;
+}
+
+void ew__rpc_calls_mark_all(ew__rpc_calls *all) {
+    all->deep = true;
+    mark(&all->served);
+    mark(&all->sent);
 }
 
 /* ---- how one is found ---- */
@@ -110,11 +125,19 @@ static void remove_key(ew__rpc_list *list, ew__rpc_call *entry) {
 
 /* ---- which there are ---- */
 
+/* The wire knows whether it has paused at all. */
+static void resume_if_may(ew__rpc_calls *all) {
+    if (!ew__rpc_must_pause(all))
+        all->ops->resume(all);
+}
+
 void ew__rpc_call_add(ew__rpc_call *entry) {
     ew__rpc_list *list = ew__rpc_list_of(entry);
     EW__LIST_ADD(list->first, entry);
     list->n++;
     entry->all->served_bytes += entry->size;
+    if (EW__UNLIKELY(entry->all->n_blocked > 0)) /* those that were alone on the connection no longer are */
+        resume_if_may(entry->all);
 }
 
 void ew__rpc_call_remove(ew__rpc_call *entry) {
@@ -129,6 +152,8 @@ void ew__rpc_call_remove(ew__rpc_call *entry) {
     ew__timer_stop(&all->conn->home->timers, &entry->timer);
     ew__rpc_call_stop_waiting(entry);
     ew__rpc_call_unblock(entry);
+    all->n_streams -= entry->stream;
+    entry->stream = false;
 }
 
 ew__rpc_call *ew__rpc_call_find(const ew__rpc_list *list, ew_str id) {
@@ -163,10 +188,13 @@ ew_err ew__rpc_call_send(ew__rpc_call *entry, const ew__callee_ops *callee) {
     ew_call *call = entry->call;
     entry->sent = true;
     entry->input_open = call->has_input;
+    call->deep = call->deep || entry->all->deep;
     ew_err err = ew__rpc_call_index(entry);
     if (err != EW_OK)
         return err;
     ew__rpc_call_add(entry);
+    entry->stream = call->wants_chunks || call->has_input;
+    entry->all->n_streams += entry->stream;
     ew_call_ref(call);
     call->callee = callee;
     call->callee_ud = entry;
@@ -239,12 +267,6 @@ static void go_on(ew__rpc_call *entry) {
         ew__call_room(entry->call);
 }
 
-/* The wire knows whether it has paused at all. */
-static void resume_if_may(ew__rpc_calls *all) {
-    if (!ew__rpc_must_pause(all))
-        all->ops->resume(all);
-}
-
 /* Only those that wait now, in turn: who goes on may wait again, end calls or fill the queue. */
 void ew__rpc_calls_drained(ew__rpc_calls *all) {
     for (uint32_t n = all->n_waiting; n > 0 && all->waiting && ew__rpc_has_room(all); n--)
@@ -254,51 +276,96 @@ void ew__rpc_calls_drained(ew__rpc_calls *all) {
 
 /* ---- producers of the peer ---- */
 
-static ew__rpc_call *first_blocked(const ew__rpc_list *list) {
+static ew__rpc_call *furthest_behind(const ew__rpc_list *list, ew__rpc_call *most) {
     for (ew__rpc_call *entry = list->first; entry; entry = entry->next)
-        if (entry->blocked)
-            return entry;
-    return NULL;
+        if (entry->blocked && (!most || entry->behind > most->behind))
+            most = entry;
+    return most;
+}
+
+static void watch_hold(ew__rpc_calls *all);
+
+static uint64_t hold_until(const ew__rpc_calls *all) {
+    const ew__rpc_call *served = furthest_behind(&all->served, NULL);
+    return all->conn->home->now + EW__MS(served ? INPUT_HOLD_MS : STREAM_HOLD_MS);
 }
 
 /*
- * They held up everybody else on the connection for too long: they lose their calls. Nothing is read meanwhile, so none
- * is added to them; a wire that is closed already may leave them to the connection's end.
+ * Reading has stopped for too long because of calls whose takers are behind. The one that is furthest behind is lost,
+ * and more until the rest may be read; but not a stream of a call of ours if no other call waits for its answer. A wire
+ * that is closed already may leave them to the connection's end.
  */
 static void on_guard(ew__timer *timer, uint64_t now) {
     ew__rpc_calls *all = ew__container_of(timer, ew__rpc_calls, guard);
     (void)now;
-    for (uint32_t n = all->n_blocked; n > 0; n--) {
-        ew__rpc_call *entry = first_blocked(&all->served);
-        if (!entry)
-            entry = first_blocked(&all->sent);
-        if (entry) /* the end of one may have ended others */
-            all->ops->overrun(entry);
+    for (uint32_t n = all->n_blocked; n > 0 && ew__rpc_is_held_up(all); n--) {
+        ew__rpc_call *entry = furthest_behind(&all->sent, furthest_behind(&all->served, NULL));
+        if (!entry || (entry->sent && all->n_blocked == all->sent.n + all->served.n))
+            break;
+        uint32_t n_blocked = all->n_blocked;
+        all->ops->overrun(entry);
+        if (all->n_blocked == n_blocked)
+            return; /* the wire is closed */
     }
+    watch_hold(all);
 }
 
-void ew__rpc_call_block(ew__rpc_call *entry) {
-    ew__rpc_calls *all = entry->all;
+/* The guard runs while reading is held up by what is behind, not while a call is alone. */
+static void watch_hold(ew__rpc_calls *all) {
     ew__home *home = all->conn->home;
-    if (entry->blocked)
-        return;
-    entry->blocked = true;
-    if (all->n_blocked++ == 0 &&
-        ew__timer_set(&home->timers, &all->guard, home->now + EW__MS(GUARD_MS), on_guard) != EW_OK)
+    if (all->n_blocked == 0 || all->behind_bytes < ew__rpc_behind_max(all))
+        ew__timer_stop(&home->timers, &all->guard);
+    else if (!ew__timer_active(&all->guard) &&
+             ew__timer_set(&home->timers, &all->guard, hold_until(all), on_guard) != EW_OK)
         all->ops->abort(all);
+}
+
+void ew__rpc_call_block(ew__rpc_call *entry, size_t n_chunks, size_t n_bytes) {
+    ew__rpc_calls *all = entry->all;
+    uint64_t behind = entry->sent ? n_bytes + n_chunks * CHUNK_BYTES : ew__rpc_behind_max(all);
+    if (!entry->blocked) {
+        entry->blocked = true;
+        entry->behind = 0;
+        all->n_blocked++;
+    }
+    entry->behind += behind;
+    all->behind_bytes += behind;
+    watch_hold(all);
 }
 
 void ew__rpc_call_unblock(ew__rpc_call *entry) {
     ew__rpc_calls *all = entry->all;
-    ew__home *home = all->conn->home;
     if (!entry->blocked)
         return;
     entry->blocked = false;
-    entry->heard_at = home->now; /* the silence was ours */
-    if (--all->n_blocked > 0)
-        return;
-    ew__timer_stop(&home->timers, &all->guard);
+    entry->heard_at = all->conn->home->now; /* the silence was ours */
+    all->n_blocked--;
+    all->behind_bytes -= entry->behind;
+    watch_hold(all);
     resume_if_may(all);
+}
+
+uint32_t ew__rpc_calls_count(const ew__rpc_calls *all, bool (*is)(const ew__rpc_call *entry), ew__rpc_call **ret_one) {
+    uint32_t n = 0;
+    *ret_one = NULL;
+    for (ew__rpc_call *entry = all->sent.first; entry; entry = entry->next)
+        if (is(entry)) {
+            *ret_one = entry;
+            n++;
+        }
+    return n;
+}
+
+void ew__rpc_log_unnamed(ew__rpc_calls *all, ew_str error) {
+    char text[UNNAMED_ROOM];
+    ew__rpc_error e;
+    if (all->n_unnamed >= UNNAMED_MAX)
+        return;
+    all->n_unnamed++;
+    ew__rpc_read_error(error, text, sizeof text, &e);
+    int shown = (int)(e.message.len < UNNAMED_ROOM ? e.message.len : UNNAMED_ROOM);
+    ew__log(all->conn->home->env, EW_LOG_WARN, "rpc", "the peer reports an error without an id: code %lld, %.*s",
+            (long long)e.code, shown, e.message.ptr);
 }
 
 /* The timer looks again when it fires: a piece only notes its time. */

@@ -27,12 +27,14 @@ typedef struct ew__rpc_call {
     ew__timer timer;   /* the wire's; stopped when the call is removed */
     uint64_t heard_at; /* when the last piece of its incoming stream came */
     uint32_t size;     /* came: bytes that it holds in memory while it runs */
+    uint64_t behind;   /* blocked: bytes that its taker was given since it asked to wait */
     uint16_t place;    /* of its own, from 1 on; 0: it is in the map, if it is to be found at all */
     bool sent;         /* we are its caller's side on this wire; else it came */
     bool own_id;       /* the id is one of ours that count up: without escapes, and nobody else's */
     bool input_open;   /* pieces of an input stream are still to come (came), or to be sent (sent) */
     bool waiting;      /* whoever feeds us was told to wait */
-    bool blocked;      /* whoever takes what comes was behind: the connection is not read */
+    bool blocked;      /* the taker of its stream asked to wait */
+    bool stream;       /* sent: it has chunks or an input stream */
 } ew__rpc_call;
 
 typedef struct ew__rpc_list {
@@ -65,12 +67,25 @@ struct ew__rpc_calls {
     ew__rpc_call *speaks;                 /* sent: whose stream the last piece was of; NULL: none, or it has gone */
     ew__rpc_call *waiting, *waiting_last; /* producers that were told to wait, in turn */
     uint64_t served_bytes;                /* of all calls that came and still run */
-    ew__timer guard;                      /* a call has held up the connection for too long */
-    uint32_t n_blocked, n_waiting;
+    ew__timer guard;                      /* calls whose takers are behind have held up the others for too long */
+    uint64_t behind_bytes;                /* of all blocked calls */
+    uint32_t n_blocked, n_waiting, n_streams;
+    uint8_t n_unnamed; /* errors without an id that were logged */
+    bool deep; /* a message had more than EW_PAYLOAD_DEPTH levels: the depth of payloads is checked (ew_call.deep) */
 };
 
 void ew__rpc_calls_init(ew__rpc_calls *all, ew__conn *conn, const ew__rpc_calls_ops *ops);
 void ew__rpc_calls_done(ew__rpc_calls *all); /* when both lists are empty */
+
+/*
+ * A message of the connection was parsed: marks all its calls, now and later, if the message is deep (call/call.h). The
+ * wire copies `deep` into calls that come; payloads that wait for their call are checked when they reach it.
+ */
+void ew__rpc_calls_mark_all(ew__rpc_calls *all);
+static inline void ew__rpc_calls_mark_depth(ew__rpc_calls *all, const ew__json_doc *doc) {
+    if (EW__UNLIKELY(doc->deep && !all->deep))
+        ew__rpc_calls_mark_all(all);
+}
 
 static inline ew__rpc_list *ew__rpc_list_of(const ew__rpc_call *entry) {
     return entry->sent ? &entry->all->sent : &entry->all->served;
@@ -94,6 +109,10 @@ ew__rpc_call *ew__rpc_call_of_result(const ew__rpc_calls *all, ew_str text, ew__
 /* Makes it findable by its id. EW_OK, EW_ENOMEM, EW_EEXISTS. */
 EW__MUST_USE ew_err ew__rpc_call_index(ew__rpc_call *entry);
 void ew__rpc_late(const ew__rpc_calls *all); /* counts an event for no call */
+/* How many calls that left satisfy the predicate; *ret_one is one of them. */
+uint32_t ew__rpc_calls_count(const ew__rpc_calls *all, bool (*is)(const ew__rpc_call *entry), ew__rpc_call **ret_one);
+/* Logs an error of the peer that has no id; a limited number of them per connection. */
+void ew__rpc_log_unnamed(ew__rpc_calls *all, ew_str error);
 
 /*
  * A call that leaves: all, call and id are set. From now on it is findable, we are its callee's end (callee_ud is the
@@ -103,19 +122,23 @@ EW__MUST_USE ew_err ew__rpc_call_send(ew__rpc_call *entry, const ew__callee_ops 
 /* How many more calls may leave. */
 uint32_t ew__rpc_capacity(const ew__rpc_calls *all);
 
-/* Why a call that comes cannot be taken now; NULL if it can. */
-static inline const char *ew__rpc_busy(const ew__rpc_calls *all, bool draining, ew_status *ret_status) {
+/* A fault that refuses a call before its handler starts. */
+static inline ew_fault ew__refusal(ew_status status, const char *message) {
+    return (ew_fault){.status = status, .message = ew_str_from(message), .refused = true};
+}
+
+/* Whether a call that arrives cannot be accepted now; *ret: the fault that refuses it. */
+static inline bool ew__rpc_busy(const ew__rpc_calls *all, bool draining, ew_fault *ret) {
     const ew_limits *limits = ew__rpc_limits(all);
-    *ret_status = EW_STATUS_RESOURCE_EXHAUSTED;
-    if (all->conn->site->draining || draining) {
-        *ret_status = EW_STATUS_UNAVAILABLE;
-        return "going down";
-    }
-    if (all->served.n >= limits->calls_per_connection)
-        return "too many calls on this connection";
-    if (all->served_bytes > 4 * limits->frame_bytes)
-        return "too many bytes of calls on this connection";
-    return NULL;
+    if (EW__UNLIKELY(all->conn->site->draining || draining))
+        *ret = ew__refusal(EW_STATUS_UNAVAILABLE, "going down");
+    else if (EW__UNLIKELY(all->served.n >= limits->calls_per_connection))
+        *ret = ew__refusal(EW_STATUS_RESOURCE_EXHAUSTED, "too many calls on this connection");
+    else if (EW__UNLIKELY(all->served_bytes > 4 * limits->frame_bytes))
+        *ret = ew__refusal(EW_STATUS_RESOURCE_EXHAUSTED, "too many bytes of calls on this connection");
+    else
+        return false;
+    return true;
 }
 
 /* ---- producers of ours ---- */
@@ -153,9 +176,30 @@ void ew__rpc_calls_drained(ew__rpc_calls *all);
 
 /* ---- producers of the peer ---- */
 
-/* The taker of a stream is behind: nothing more is read before ew__rpc_call_unblock. */
-void ew__rpc_call_block(ew__rpc_call *entry);
+/*
+ * The taker of a stream was given n_bytes in n_chunks, and asks to wait until ew__rpc_call_unblock. If no other call is
+ * on the connection, reading stops. Else the taker is given more, so that the others go on, until the bytes of all
+ * blocked calls reach ew__rpc_behind_max; then reading stops, and the call that is furthest behind is lost if that
+ * lasts. An input stream counts as that far behind at once.
+ */
+void ew__rpc_call_block(ew__rpc_call *entry, size_t n_chunks, size_t n_bytes);
 void ew__rpc_call_unblock(ew__rpc_call *entry);
+/* Never as much as the taker's connection may queue. */
+static inline uint64_t ew__rpc_behind_max(const ew__rpc_calls *all) {
+    const ew_limits *limits = ew__rpc_limits(all);
+    return limits->out_max_bytes > limits->out_high_bytes ? (limits->out_max_bytes - limits->out_high_bytes) / 2 : 0;
+}
+/* Whether blocked calls stop the reading. */
+static inline bool ew__rpc_is_held_up(const ew__rpc_calls *all) {
+    return EW__UNLIKELY(all->n_blocked > 0) &&
+           (all->n_blocked == all->sent.n + all->served.n || all->behind_bytes >= ew__rpc_behind_max(all));
+}
+/* For ew__wire.sharing. */
+static inline ew__sharing ew__rpc_sharing(const ew__rpc_calls *all) {
+    return all->n_streams > 0                ? EW__SHARING_STREAM
+           : all->sent.n + all->served.n > 0 ? EW__SHARING_CALLS
+                                             : EW__SHARING_IDLE;
+}
 /*
  * Queued bytes at which a connection stops reading. A connection used in both directions gets more: if both sides
  * stopped reading because of their own output, neither would continue. Never above out_max_bytes, and never below
@@ -167,11 +211,11 @@ static inline uint64_t ew__rpc_pause_bytes(const ew__rpc_calls *all) {
     most = most < limits->out_max_bytes ? most : limits->out_max_bytes;
     return most > limits->out_high_bytes ? most : limits->out_high_bytes;
 }
-/* Whether reading pauses: the taker of a stream is behind, or too much output is queued. */
+/* Whether reading pauses: takers of streams are behind, or too much output is queued. */
 static inline bool ew__rpc_must_pause(const ew__rpc_calls *all) {
     return EW__UNLIKELY(all->conn->out.bytes >= ew__rpc_limits(all)->out_high_bytes &&
                         all->conn->out.bytes >= ew__rpc_pause_bytes(all)) ||
-           all->n_blocked > 0;
+           ew__rpc_is_held_up(all);
 }
 /*
  * Begins or goes on watching for silence of the incoming stream: fn is called when heard_at, as it is now, is too long

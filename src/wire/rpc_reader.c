@@ -97,18 +97,74 @@ static void on_no_message(ew__rpc_reader *reader, ew__line_event event, ew_str b
 
 /*
  * A text is no JSON, from `used` on; rest begins with it. Returns how many bytes are done with: up to the newline
- * behind which reading goes on; 0: it is looked at again when more of it has come.
+ * behind which reading goes on.
  */
 static size_t on_bad(ew__rpc_reader *reader, ew_str rest, size_t used) {
     const char *newline = used < rest.len ? memchr(rest.ptr + used, '\n', rest.len - used) : NULL;
     size_t n = newline ? (size_t)(newline - rest.ptr) : rest.len, start = 0;
-    reader->held = !newline && reader->whole_lines && n <= reader->line.max ? n : 0;
-    if (reader->held)
-        return 0;
     while (start < n && (unsigned char)rest.ptr[start] <= ' ')
         start++;
     on_no_message(reader, EW__LINE_BAD, ew__str(rest.ptr + start, n - start));
     return n;
+}
+
+/* ---- messages that are refused unread ---- */
+
+/* The end of it is known. bytes: what is shown of it if it shows no id. */
+static void refuse_skimmed(ew__rpc_reader *reader, const ew__skim *skim, const char *problem, ew_str bytes) {
+    ew__rpc message;
+    ew__rpc_read_skim(skim, &message, NULL);
+    message.problem = problem;
+    if (!reader->ops->refuse_message(reader, &message, problem) && !reader->closed)
+        refuse_text(reader, EW__LINE_TOO_LONG, problem, bytes);
+}
+
+static void end_skim(ew__rpc_reader *reader) {
+    ew__skim *skim = reader->skim;
+    reader->skim = NULL;
+    reader->progress.reset = true;
+    refuse_skimmed(reader, skim, EW__RPC_TOO_LARGE, ew__str(NULL, 0));
+    ew__free(reader->peer->conn->home->env, skim, sizeof *skim);
+}
+
+/* A peer without a token may not send that much: false. Without memory the connection closes: a call may wait for it. */
+static bool begin_skim(ew__rpc_reader *reader) {
+    ew__conn *conn = reader->peer->conn;
+    if (!reader->ops->refuse_message || ew__conn_is_pending(conn))
+        return false;
+    reader->skim = ew__alloc(conn->home->env, sizeof *reader->skim);
+    reader->skipped = 0;
+    if (reader->skim)
+        ew__rpc_skim_init(reader->skim);
+    else
+        ew__rpc_reader_abort(reader);
+    return true;
+}
+
+/* Looks at what the framing skips next; the framing itself consumes it. */
+static void skim_on(ew__rpc_reader *reader, ew_str bytes) {
+    bool end;
+    size_t n = ew__line_skipped(&reader->line, bytes, &end);
+    (void)ew__skim_feed(reader->skim, ew__str(bytes.ptr, n));
+    reader->skipped += n;
+    if (end || reader->skim->done) { /* what follows on its line is skipped, too */
+        end_skim(reader);
+    } else if (reader->skipped > ew__skip_bytes(reader->line.max)) {
+        reader->n_bad = BAD_MAX; /* it may never end: no going on */
+        end_skim(reader);
+        if (!reader->closed)
+            ew__rpc_reader_bad(reader, EW__RPC_TOO_LARGE, ew__str(NULL, 0));
+    }
+}
+
+/* A whole text that is nested too deep. false: it is not one value. */
+static bool refuse_deep(ew__rpc_reader *reader, ew_str text) {
+    ew__skim skim;
+    ew__rpc_skim_init(&skim);
+    bool one = reader->ops->refuse_message && ew__skim_feed(&skim, text) == text.len && skim.done;
+    if (one)
+        refuse_skimmed(reader, &skim, EW__RPC_TOO_DEEP, text);
+    return one;
 }
 
 /* Pieces of one stream that stand one behind the other; returns how many bytes they have, 0: there are none. */
@@ -134,11 +190,15 @@ static void check_refusals(ew__rpc_reader *reader) {
 static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
     size_t done = 0;
     reader->reading = true;
-    if (EW__UNLIKELY(reader->held))
-        done = on_bad(reader, bytes, reader->held);
-    while (!reader->held && !reader->closed && !(reader->paused = ew__rpc_must_pause(reader->calls))) {
+    while (!reader->closed && !(reader->paused = ew__rpc_must_pause(reader->calls))) {
         ew__json_doc doc;
         ew_str value, rest = ew__str(bytes.ptr + done, bytes.len - done);
+        ew_err err;
+        if (EW__UNLIKELY(reader->skim != NULL)) {
+            skim_on(reader, rest);
+            if (reader->closed)
+                break;
+        }
         size_t used = take_row(reader, rest);
         if (used > 0) {
             done += used;
@@ -149,12 +209,15 @@ static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
             if (reader->ops->piece && reader->ops->piece(reader, value)) {
                 reader->heard = true;
                 reader->n_bad = 0;
-            } else if (EW__LIKELY(ew__json_parse(&doc, value) == EW_OK)) {
+            } else if (EW__LIKELY((err = ew__json_parse(&doc, value)) == EW_OK)) {
                 uint16_t n_bad = reader->n_bad;
                 reader->heard = true;
                 reader->ops->text(reader, &doc);
                 if (reader->n_bad == n_bad) /* it was a message */
                     reader->n_bad = 0;
+                check_refusals(reader);
+            } else if (err == EW_ELIMIT && refuse_deep(reader, value)) {
+                reader->heard = true;
                 check_refusals(reader);
             } else if (event == EW__LINE_LIKELY) {
                 ew__line_look_closer(&reader->line);
@@ -165,6 +228,10 @@ static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
             }
         } else if (event == EW__LINE_BAD) {
             used = on_bad(reader, rest, used);
+        } else if (event == EW__LINE_TOO_LONG && begin_skim(reader)) {
+            if (reader->skim)
+                (void)ew__skim_feed(reader->skim, ew__str(rest.ptr, used));
+            reader->skipped = used;
         } else if (event != EW__LINE_MORE) {
             on_no_message(reader, event, rest);
         }
@@ -173,7 +240,7 @@ static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
             break;
     }
     reader->reading = false;
-    reader->progress.reset = reader->progress.reset || done > 0;
+    reader->progress.reset = reader->progress.reset || (done > 0 && !reader->skim);
     return done;
 }
 
@@ -182,7 +249,7 @@ static size_t take_messages(ew__rpc_reader *reader, ew_str bytes) {
 /* When the peer must have got on; EW__NEVER when nothing is expected of it. */
 static uint64_t patience_until(const ew__rpc_reader *reader) {
     const ew_limits *limits = limits_of(reader);
-    bool inside = ew__line_is_inside(&reader->line);
+    bool inside = ew__line_is_inside(&reader->line) || reader->skim;
     if (reader->peer->conn->stdio || reader->paused || (!reader->eof && reader->heard && !inside))
         return EW__NEVER;
     return reader->progress.at + EW__MS(reader->eof ? EOF_GRACE_MS : inside ? limits->body_stall_ms : limits->idle_ms);
@@ -199,7 +266,8 @@ static void on_patience(ew__timer *timer, uint64_t now) {
 
 /* A socket is not ours alone: whoever holds one without saying anything, or half a message, loses it. */
 static void watch_patience(ew__rpc_reader *reader) {
-    ew__progress_note(&reader->progress, reader->in.len, reader->peer->conn->home->now);
+    ew__progress_note(&reader->progress, reader->in.len + (reader->skim ? (size_t)reader->skipped : 0),
+                      reader->peer->conn->home->now);
     uint64_t at = patience_until(reader);
     if (at == EW__NEVER || (ew__timer_active(&reader->patience) && reader->patience.at <= at))
         return; /* it looks for itself when it fires */
@@ -270,7 +338,6 @@ static void end_text(ew__rpc_reader *reader) {
         reader->ops->refuse(reader, EW__LINE_MORE, "the stream ended inside a message", ew__buf_view(&reader->in));
     ew__line_init(&reader->line, EW__FRAMING_LINES, 0, false);
     ew__buf_done(&reader->in);
-    reader->held = 0;
 }
 
 /* What runs may still be answered: the other side may have closed only its own half. */
@@ -332,6 +399,8 @@ void ew__rpc_reader_gone(ew__rpc_reader *reader, ew_err why) {
                       why == EW_ETIMEOUT ? EW_STR("the connection stalled") : EW_STR(LOST));
     ew__timer_stop(timers_of(reader), &reader->patience);
     ew__timer_stop(timers_of(reader), &reader->resume);
+    ew__free(reader->peer->conn->home->env, reader->skim, sizeof *reader->skim);
+    reader->skim = NULL;
     ew__buf_done(&reader->in);
 }
 

@@ -32,6 +32,11 @@ typedef struct ew__rpc_reader_ops {
      * nothing: an error with a null id could be taken for the answer to another call.
      */
     void (*refuse)(ew__rpc_reader *reader, ew__line_event event, const char *problem, ew_str text);
+    /*
+     * A message that is too large or nested too deep, and was not kept: what its envelope says. true: its sender was
+     * told, or the call that it is for has failed, and the connection goes on. false: as `refuse`. May be NULL.
+     */
+    bool (*refuse_message)(ew__rpc_reader *reader, const ew__rpc *message, const char *problem);
     /* No answer will come any more: every call that left fails. message lasts for the call. */
     void (*lost)(ew__rpc_reader *reader, ew_origin origin, ew_status status, ew_str message);
     /* The other side says no more: calls that came and need more of it are given up. May be NULL. */
@@ -48,8 +53,8 @@ struct ew__rpc_reader {
     ew__timer patience; /* for the first message, for the rest of a message, after the other side's eof */
     ew__timer resume;   /* reading goes on in the next turn */
     ew__progress progress;
-    size_t held;      /* bytes of a line that is no JSON, and whose end has not come; 0: there is none */
-    bool whole_lines; /* set by the wire: such a line is refused when all of it is there */
+    ew__skim *skim;   /* of a message that is too long, while it is skipped; NULL: none is */
+    uint64_t skipped; /* bytes of it */
     uint16_t n_bad;   /* texts in a row that were no messages */
     bool heard;       /* a message has come */
     bool reading;     /* messages are being taken: no second time from inside */

@@ -39,6 +39,13 @@ enum {
 
 typedef enum ew__role { EW__SERVE = 1, EW__CALL = 2 } ew__role;
 
+/* What the user states about a jsonrpc peer: bits of ew__site.dialect. */
+enum {
+    EW__JSONRPC_NO_DISCOVER = 1 << 0, /* it is not everywire: rpc.discover is not sent */
+    EW__JSONRPC_NULL_PARAMS = 1 << 1, /* it requires the member `params`: null is sent when there is no input */
+    EW__JSONRPC_EVENTS = 1 << 2       /* the frames of its streams are events: chunks, then a result or an error */
+};
+
 /* How far we are with the one server that stands behind all connections of a site. Its wire's own. */
 typedef struct ew__greeting {
     uint8_t state;
@@ -62,6 +69,7 @@ typedef struct ew__site {
     ew_str token;                   /* calling: what we show to the peer; may be empty */
     ew_str path;                    /* calling: what precedes an action's name, "" or "/base" */
     uint8_t framing;                /* jsonrpc: an ew__framing (frame/line.h) */
+    uint8_t dialect;                /* jsonrpc, calling: EW__JSONRPC_NO_DISCOVER ... */
     struct ew__scrape *scrape;      /* serving: who can tell the metrics; may be NULL */
     struct ew__others *others;      /* serving: the other loops of this program; NULL: there are none */
     const ew__wire *upgrade;        /* serving HTTP: WebSockets are handed to this wire, on which we call; or NULL */
@@ -70,6 +78,7 @@ typedef struct ew__site {
     bool only_guest;                    /* ... and nothing but its messages and health is served on this listener */
     const struct ew__http_guest *jobs;  /* serving HTTP: the program's jobs, which are asked for before; or NULL */
     unsigned loop;                      /* serving: which of the program's loops this is, from 0 */
+    uint32_t final_statuses;            /* rrq, serving: statuses that no further attempt changes (EW_STATUS_BIT) */
     struct ew__instance *instance;      /* stepflow, serving: who we are, and what runtimes have told us; may be NULL */
     struct ew__ways *ways;              /* stepflow, serving: to what is reached by a URL; may be NULL */
     ew__blobs *blobs;                   /* stepflow, calling: what servers may ask us for; may be NULL */
@@ -221,6 +230,14 @@ struct ew__peer {
     ew__role role;
 };
 
+/* How the calls that left on a connection share it (ew__wire.sharing). */
+typedef enum ew__sharing {
+    EW__SHARING_IDLE,   /* the connection carries no call */
+    EW__SHARING_CALLS,  /* it carries calls without streams: they do not hold each other up */
+    EW__SHARING_STREAM, /* it carries a stream, whose reader may be slow and hold up every other call */
+    EW__SHARING_ANY,    /* the peer takes everything on one connection */
+} ew__sharing;
+
 struct ew__wire {
     const char *name;
     unsigned caps;
@@ -248,6 +265,12 @@ struct ew__wire {
     /* The other side will send no more. */
     void (*eof)(ew__peer *peer);
 
+    /*
+     * Serving, while the peer has stopped reading: the other side sends no more, though not all of it was read. For
+     * wires on which that cancels the calls that run. May be NULL.
+     */
+    void (*hung_up)(ew__peer *peer);
+
     /* What waited to be sent has fallen below limits->out_low_bytes. */
     void (*drained)(ew__peer *peer);
 
@@ -266,6 +289,12 @@ struct ew__wire {
      */
     ew_err (*open)(ew__peer *peer, ew_call *call);
 
+    /*
+     * Calling: we are about to close the connection. Sends the cancels of the calls that still run, as far as they were
+     * not sent; ends no call and closes nothing itself. NULL: closing the connection is the cancel.
+     */
+    void (*leave)(ew__peer *peer);
+
     /* Calling: how many more calls could be opened now. */
     uint32_t (*capacity)(const ew__peer *peer);
 
@@ -274,6 +303,12 @@ struct ew__wire {
      * are needed. NULL: limits->calls_per_connection.
      */
     uint64_t (*most)(const ew_limits *limits);
+
+    /*
+     * Calling, where a connection carries many calls, and streams among them: how its calls share it. While more
+     * connections may be dialled, a stream gets one of its own. NULL: calls do not hold each other up.
+     */
+    ew__sharing (*sharing)(const ew__peer *peer);
 
     /*
      * Calling, before anything is connected, any thread: can this wire carry such a call at all? NULL for yes, else a

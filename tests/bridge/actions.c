@@ -5,6 +5,7 @@
 #include "bridge/pairs.h"
 #include "cli/cli.h"
 #include "cli/demo.h"
+#include "support/json_or.h"
 
 origin_seen seen;
 
@@ -59,8 +60,8 @@ static void pour_stopped(ew_call *call, void *arg) {
 static void pour_more(ew_call *call, void *arg) {
     pouring *p = arg;
     for (int i = 0; i < 64 && p->left > 0; i++) {
-        ew_err err =
-            ew_call_chunkf(call, "{\"left\":%lld,\"text\":%q}", (long long)p->left, (ew_str){p->text, (size_t)p->size});
+        ew_err err = ew_call_chunkf(call, "{\"left\":%lld,\"text\":%q}", (long long)p->left,
+                                    ((ew_str){p->text, (size_t)p->size}));
         if (err < 0) { /* a cancel is told by its callback */
             if (err != EW_ECANCELLED && err != EW_EENDED)
                 poured(call, EW_STATUS_ABORTED);
@@ -82,8 +83,8 @@ static void pour_more(ew_call *call, void *arg) {
 static void pour(ew_call *call, void *arg) {
     (void)arg;
     pouring *p = ew_call_alloc(call, sizeof *p);
-    *p = (pouring){.left = ew_json_get_int(ew_call_input(call), "/n", 10),
-                   .size = ew_json_get_int(ew_call_input(call), "/size", 100)};
+    *p = (pouring){.left = json_int_or(ew_call_input(call), "/n", 10),
+                   .size = json_int_or(ew_call_input(call), "/size", 100)};
     p->text = ew_call_alloc(call, (size_t)p->size);
     memset(p->text, 'x', (size_t)p->size);
     atomic_fetch_add(&seen.pouring, 1);
@@ -103,6 +104,37 @@ static void say(ew_call *call, void *arg) {
     while (ew_json_next(ew_json_member(ew_call_input(call), EW_STR("v")), &it))
         (void)ew_call_chunk(call, it.value);
     (void)ew_call_done(call, ew_call_input(call));
+}
+
+/* ---- nested: {"depth":N,"as":"result"|"chunk"|"details"}: arrays in arrays; {"bytes":N}: a string of so many ---- */
+
+static void say_bytes(ew_call *call, size_t n) {
+    char *text = ew_call_alloc(call, n);
+    memset(text, 'x', n);
+    text[0] = text[n - 1] = '"';
+    (void)ew_call_done(call, (ew_str){text, n});
+}
+
+static void nested(ew_call *call, void *arg) {
+    (void)arg;
+    ew_str input = ew_call_input(call), as = json_str_or(input, "/as", EW_STR("result"));
+    size_t depth = (size_t)json_int_or(input, "/depth", 1), n = (size_t)json_int_or(input, "/bytes", 0);
+    if (n > 0) {
+        say_bytes(call, n);
+        return;
+    }
+    char *text = ew_call_alloc(call, 2 * depth);
+    memset(text, '[', depth);
+    memset(text + depth, ']', depth);
+    ew_str value = {text, 2 * depth};
+    if (as.len == 7) {
+        (void)ew_call_fail_with(
+            call, &(ew_fault){.status = EW_STATUS_ABORTED, .message = EW_STR("aborted"), .details = value});
+        return;
+    }
+    if (as.len == 5)
+        (void)ew_call_chunk(call, value);
+    (void)ew_call_done(call, as.len == 5 ? EW_STR("1") : value);
 }
 
 /* ---- gather: does not look at its input stream before it may; tells its length, and a hash for the order ---- */
@@ -157,8 +189,8 @@ void add_actions(ew_app *app, const char *id) {
     static const struct {
         const char *key;
         ew_handler_fn fn;
-    } actions[] = {{"/flow/forever", for_ever}, {"/flow/pour", pour}, {"/flow/say", say},
-                   {"/flow/gather", gather},    {"/flow/who", who},   {"/flow/seen", tell}};
+    } actions[] = {{"/flow/forever", for_ever}, {"/flow/pour", pour}, {"/flow/say", say},      {"/flow/gather", gather},
+                   {"/flow/who", who},          {"/flow/seen", tell}, {"/flow/nested", nested}};
     if (ew__demo_register(app) != EW_OK)
         exit(3);
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)

@@ -35,6 +35,6 @@ world world_around(ew_client *caller, ew_app *origin);
 
 /* Ended by one without a name. */
 extern const struct CMUnitTest tests_chain[], tests_hops[], tests_round[], tests_many[], tests_names[], tests_life[],
-    tests_late[], tests_odd[];
+    tests_late[], tests_odd[], tests_upstreams[];
 
 #endif

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "bridge/chain.h"
+#include "support/json_or.h"
 
 #define STEPS_OF_LOSS 4000
 
@@ -102,7 +103,7 @@ static void own(ew_call *call, void *arg) { (void)ew_call_donef(call, "{\"id\":%
 
 static bool is_id(const outcome *o, const char *id) {
     return o->status == EW_STATUS_OK &&
-           ew_str_eq(ew_json_get_str(ew_str_from(o->text), "/id", EW_STR("")), ew_str_from(id));
+           ew_str_eq(json_str_or(ew_str_from(o->text), "/id", EW_STR("")), ew_str_from(id));
 }
 
 static void must_be_of(const world *w, const char *action, const char *id) {

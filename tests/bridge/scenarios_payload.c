@@ -140,11 +140,100 @@ static void not_an_object(world *w) {
     outcome_done(&o);
 }
 
+/* ---- limits ---- */
+
+static const char *brackets(size_t depth, char text[2 * EW_JSON_DEPTH + 1]) {
+    memset(text, '[', depth);
+    memset(text + depth, ']', depth);
+    text[2 * depth] = '\0';
+    return text;
+}
+
+static void ask_nested(const world *w, const char *as, size_t depth, outcome *o) {
+    char input[80];
+    (void)snprintf(input, sizeof input, "{\"depth\":%zu,\"as\":\"%s\"}", depth, as);
+    if (strcmp(as, "chunk") == 0)
+        ask_stream(w, "/flow/nested", input, o);
+    else
+        ask(w, "/flow/nested", input, o);
+}
+
+static void depth_out(const world *w, outcome *o) {
+    char text[2 * EW_JSON_DEPTH + 1];
+    ask_nested(w, "result", EW_PAYLOAD_DEPTH, o);
+    must_be(o, brackets(EW_PAYLOAD_DEPTH, text));
+    ask_nested(w, "result", EW_PAYLOAD_DEPTH + 1, o);
+    must_fail(o, EW_STATUS_RESOURCE_EXHAUSTED);
+    ask_nested(w, "details", EW_PAYLOAD_DEPTH, o);
+    must_fail(o, EW_STATUS_ABORTED);
+    assert_string_equal(o->details, text);
+    ask_nested(w, "details", EW_PAYLOAD_DEPTH + 1, o);
+    must_fail(o, EW_STATUS_ABORTED);
+    if (!both_carry(w->near, w->far, EW__CAN_CHUNKS))
+        return;
+    ask_nested(w, "chunk", EW_PAYLOAD_DEPTH, o);
+    must_be(o, "1");
+    assert_string_equal(o->chunks[0], text);
+    ask_nested(w, "chunk", EW_PAYLOAD_DEPTH + 1, o);
+    must_fail(o, EW_STATUS_RESOURCE_EXHAUSTED);
+}
+
+static void depth_in(const world *w, outcome *o) {
+    char text[2 * EW_JSON_DEPTH + 1], input[2 * EW_JSON_DEPTH + 16];
+    (void)snprintf(input, sizeof input, "{\"v\":%s}", brackets(EW_PAYLOAD_DEPTH - 1, text));
+    ask(w, "/flow/echo", input, o);
+    must_be(o, input);
+    (void)snprintf(input, sizeof input, "{\"v\":%s}", brackets(EW_PAYLOAD_DEPTH, text));
+    ew_request_options options = {.action = EW_STR("/flow/echo"), .input = ew_str_from(input)};
+    assert_int_equal(ew_client_call(w->caller, &options, NULL), EW_ELIMIT);
+}
+
+/* What is accepted by one wire fits the other; what is not costs its own call, and no other one on the connections. */
+static void depth(world *w) {
+    outcome o = {.status = EW_STATUS_OK}, other = {.status = EW_STATUS_OK};
+    ew_request *request = begin_forever(w, &other, 0, false);
+    depth_in(w, &o);
+    depth_out(w, &o);
+    assert_int_equal(seen_now(w, "running"), 1);
+    ew_request_cancel(request);
+    finish(request, &other);
+    must_fail(&other, EW_STATUS_CANCELLED);
+    seen_becomes(w, "running", 0);
+    outcome_done(&other);
+    outcome_done(&o);
+}
+
+/* Bytes likewise: a payload of the greatest size there and back; one byte more fails at its source. */
+static void bytes(world *w) {
+    enum { FRAME = 16 * 1024 * 1024, MOST = FRAME - EW_ENVELOPE_BYTES };
+    outcome o = {.status = EW_STATUS_OK};
+    char *text = malloc(MOST + 2), input[64];
+    assert_non_null(text);
+    memset(text, 'x', MOST + 1);
+    memcpy(text, "{\"v\":\"", 6);
+    memcpy(text + MOST - 2, "\"}", 3);
+    ask(w, "/flow/echo", text, &o);
+    assert_int_equal(o.status, EW_STATUS_OK);
+    assert_string_equal(o.text, text);
+    memcpy(text + MOST - 2, "x\"}", 4);
+    ask(w, "/flow/echo", text, &o);
+    must_fail(&o, EW_STATUS_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(o.text, "16711680"));
+    (void)snprintf(input, sizeof input, "{\"bytes\":%d}", MOST + 1);
+    ask(w, "/flow/nested", input, &o);
+    must_fail(&o, EW_STATUS_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(o.text, "16711680"));
+    free(text);
+    outcome_done(&o);
+}
+
 const scenario scenarios_payload[] = {
     {.name = "exotic", .run = exotic},
     {.name = "exotic_chunks", .run = exotic_chunks, .near_needs = EW__CAN_CHUNKS, .far_needs = EW__CAN_CHUNKS},
     {.name = "exotic_input", .run = exotic_input, .near_needs = EW__CAN_INPUT, .far_needs = EW__CAN_INPUT},
     {.name = "large", .run = large},
     {.name = "not_an_object", .run = not_an_object},
+    {.name = "depth", .run = depth},
+    {.name = "bytes", .run = bytes},
     {.name = NULL},
 };

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "bridge/pairs.h"
+#include "support/json_or.h"
 
 /* ---- unary ---- */
 
@@ -39,10 +40,11 @@ static void list(world *w) {
     assert_int_equal(ew_request_wait(request, WAIT_MS, &end), EW_OK);
     assert_int_equal(end.status, EW_STATUS_OK);
     ew_str echo = ew_json_get(end.result, "/~1flow~1echo"), sha = ew_json_get(end.result, "/~1tool~1sha256");
-    assert_true(ew_str_eq(ew_json_get_str(echo, "/name", EW_STR("")), EW_STR("echo")));
-    assert_true(
-        ew_str_eq(ew_json_get_str(echo, "/description", EW_STR("")), EW_STR("Returns its input, byte for byte")));
-    assert_true(ew_str_eq(ew_json_get_str(sha, "/outputSchema/type", EW_STR("")), EW_STR("string")));
+    assert_true(ew_str_eq(json_str_or(echo, "/name", EW_STR("")), EW_STR("echo")));
+    assert_true(ew_str_eq(json_str_or(echo, "/description", EW_STR("")), EW_STR("Returns its input, byte for byte")));
+    assert_true(ew_str_eq(json_str_or(sha, "/outputSchema/type", EW_STR("")), EW_STR("string")));
+    assert_true(json_bool_or(end.result, "/~1flow~1sum/metadata/bidi", false)); /* it reads an input stream */
+    assert_int_equal(ew_json_typeof(ew_json_get(end.result, "/~1flow~1echo/metadata/bidi")), EW_JSON_NONE);
     ew_request_free(request);
 }
 
@@ -113,7 +115,7 @@ static void retry_advice(world *w) {
 static void must_count(const outcome *o, int n) {
     assert_int_equal(atomic_load(&o->n_chunks), n);
     for (int i = 0; i < n && i < CHUNKS_KEPT; i++)
-        assert_int_equal(ew_json_get_int(ew_str_from(o->chunks[i]), "/i", -1), i + 1);
+        assert_int_equal(json_int_or(ew_str_from(o->chunks[i]), "/i", -1), i + 1);
 }
 
 /* Where one of the wires has no chunks there are none, and the result comes all the same. */
@@ -293,8 +295,8 @@ static void trace(world *w) {
            &o);
     if (o.status != EW_STATUS_OK)
         fail_msg("ended %s: %s", ew_status_name(o.status), o.text);
-    ew_str there = ew_json_get_str(ew_str_from(o.text), "/trace_id", EW_STR(""));
-    ew_str span = ew_json_get_str(ew_str_from(o.text), "/span_id", EW_STR(""));
+    ew_str there = json_str_or(ew_str_from(o.text), "/trace_id", EW_STR(""));
+    ew_str span = json_str_or(ew_str_from(o.text), "/span_id", EW_STR(""));
     assert_int_equal(there.len, 32);
     assert_false(ew_str_eq(span, EW_STR("b7ad6b7169203331"))); /* spans of its own, in that trace */
     assert_int_equal(ew_str_eq(there, EW_STR(TRACE_ID)), both);
@@ -322,7 +324,7 @@ static void context(world *w) {
     ask_on(w->caller, &options, &o);
     if (o.status != EW_STATUS_OK)
         fail_msg("ended %s: %s", ew_status_name(o.status), o.text);
-    assert_true(ew_str_eq(ew_json_get_str(ew_str_from(o.text), "/wire", EW_STR("")), ew_str_from(w->far->serves)));
+    assert_true(ew_str_eq(json_str_or(ew_str_from(o.text), "/wire", EW_STR("")), ew_str_from(w->far->serves)));
     assert_true(has_member(&o, "/key", "\"/flow/context\""));
     if (both)
         assert_true(has_member(&o, "/context", "{\"user\": 1}"));

@@ -9,8 +9,9 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         const struct CMUnitTest *tests;
-    } groups[] = {{"chain", tests_chain}, {"hops", tests_hops}, {"round", tests_round}, {"names", tests_names},
-                  {"life", tests_life},   {"late", tests_late}, {"odd", tests_odd},     {"many", tests_many}};
+    } groups[] = {{"chain", tests_chain}, {"hops", tests_hops}, {"round", tests_round},
+                  {"names", tests_names}, {"life", tests_life}, {"late", tests_late},
+                  {"odd", tests_odd},     {"many", tests_many}, {"upstreams", tests_upstreams}};
     struct CMUnitTest chosen[64];
     size_t n = 0;
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "bridge/pairs.h"
+#include "support/json_or.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -145,7 +146,7 @@ int seen_now(const world *w, const char *name) {
     ask(w, "/flow/seen", "{}", &o);
     if (o.status != EW_STATUS_OK)
         fail_msg("ended %s: %s", ew_status_name(o.status), o.text);
-    int number = (int)ew_json_get_int(ew_str_from(o.text), pointer, -99);
+    int number = (int)json_int_or(ew_str_from(o.text), pointer, -99);
     outcome_done(&o);
     return number;
 }
@@ -218,7 +219,7 @@ void cut_far(const world *w, bool reset) {
         return;
     }
     ask(w, "/flow/who", "{}", &o);
-    int64_t pid = ew_json_get_int(ew_str_from(o.text), "/pid", -1);
+    int64_t pid = json_int_or(ew_str_from(o.text), "/pid", -1);
     assert_true(pid > 1);
     assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
     outcome_done(&o);

@@ -22,6 +22,7 @@ typedef struct contract_wire {
     const ew__wire *serve; /* rig_options.serve, .guest, .stdio */
     const struct ew__http_guest *guest;
     bool stdio;
+    uint8_t dialect;     /* of the client's site */
     bool lines;          /* its streams are lines: chunks with a raw newline arrive without white space */
     bool ascii;          /* and they are ASCII: other characters arrive as escapes */
     bool all_lines;      /* so is everything else: inputs and results too */
@@ -42,7 +43,7 @@ typedef struct scenario {
     void (*limits)(ew_limits *limits); /* may be NULL */
     bool large;                        /* too many bytes to be cut at each of them */
 } scenario;
-extern const scenario scenarios_plain[], scenarios_hard[]; /* ended by a NULL name */
+extern const scenario scenarios_plain[], scenarios_hard[], scenarios_limits[]; /* ended by a NULL name */
 
 /* The n-th of all; NULL at the end. */
 const scenario *scenario_at(size_t i);

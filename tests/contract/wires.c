@@ -13,6 +13,14 @@
 const contract_wire contract_wires[] = {
     {.wire = &ew__wire_mem},
     {.wire = &ew__wire_jsonrpc, .lines = true, .all_lines = true, .asks_first = true, .eof_ms = 1000},
+    {.wire = &ew__wire_jsonrpc,
+     .name = "jsonrpc-events",
+     .told = "jsonrpc",
+     .dialect = EW__JSONRPC_EVENTS,
+     .lines = true,
+     .all_lines = true,
+     .asks_first = true,
+     .eof_ms = 1000},
     {.wire = &ew__wire_reflection},
     {.wire = &ew__wire_rrq, .objects = true, .no_trace_back = true, .late_ms = 1000},
     {.wire = &ew__wire_stepflow, .stdio = true, .ascii = true, .lines = true, .all_lines = true, .no_trace_back = true},
@@ -30,13 +38,11 @@ const contract_wire contract_wires[] = {
 const size_t n_contract_wires = sizeof contract_wires / sizeof *contract_wires;
 
 const scenario *scenario_at(size_t i) {
-    const scenario *s = scenarios_plain;
-    for (; s->name; s++)
-        if (i-- == 0)
-            return s;
-    for (s = scenarios_hard; s->name; s++)
-        if (i-- == 0)
-            return s;
+    const scenario *const groups[] = {scenarios_plain, scenarios_hard, scenarios_limits};
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+        for (const scenario *s = groups[g]; s->name; s++)
+            if (i-- == 0)
+                return s;
     return NULL;
 }
 
@@ -60,7 +66,8 @@ rig_options contract_options(const contract_wire *w, const scenario *s, rig_spli
                            .pipe_room = CONTRACT_PIPE_ROOM,
                            .serve = w->serve,
                            .guest = w->guest,
-                           .stdio = w->stdio};
+                           .stdio = w->stdio,
+                           .dialect = w->dialect};
     set_limits(s, &options.limits);
     return options;
 }

@@ -23,6 +23,7 @@ def options():
     p.add_argument("--never", action="store_true", help="never listens")
     p.add_argument("--start-after", type=float, default=0, help="seconds")
     p.add_argument("--exit-after", type=int, default=0, help="ends in the moment when that many requests are answered")
+    p.add_argument("--no-reuse", action="store_true", help="does not set SO_REUSEADDR")
     p.add_argument("--ignore-term", action="store_true")
     p.add_argument("--ignore-deadlines", action="store_true")
     p.add_argument("--ignore-cancels", action="store_true")
@@ -163,7 +164,8 @@ class Runner:
         host, port = self.args.tcp_socket.rsplit(":", 1)
         host = host.strip("[]")
         s = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if not self.args.no_reuse:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         s.bind((host, int(port)))
         s.listen(16)
         self.say("listening", self.args.tcp_socket)

@@ -17,7 +17,9 @@ static void echo(ew_call *call, void *arg) {
 
 /* {"n":3,"ms":20}: a chunk every so often, then the number. */
 static void count_next(ew_call *call, void *arg) {
-    int64_t *at = arg, n = ew_json_get_int(ew_call_input(call), "/n", 3);
+    int64_t *at = arg, n = 3, ms = 1;
+    if (!ew_call_input_int(call, "/n", &n) || !ew_call_input_int(call, "/ms", &ms))
+        return;
     if (*at == n) {
         (void)ew_call_donef(call, "{\"counted\":%lld}", (long long)n);
         return;
@@ -26,7 +28,7 @@ static void count_next(ew_call *call, void *arg) {
     if (err == EW_FULL)
         (void)ew_call_on_room(call, count_next, at);
     else
-        (void)ew_call_after(call, (uint64_t)ew_json_get_int(ew_call_input(call), "/ms", 1), count_next, at);
+        (void)ew_call_after(call, (uint64_t)ms, count_next, at);
 }
 
 static void count_up(ew_call *call, void *arg) {

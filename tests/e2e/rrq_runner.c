@@ -35,7 +35,9 @@ static void unserializable(ew_call *call, void *arg) {
 
 static void slept(ew_call *call, void *arg) {
     (void)arg;
-    ew_call_donef(call, "{\"slept_ms\":%lld}", (long long)ew_json_get_int(ew_call_input(call), "/ms", 0));
+    int64_t ms = 0;
+    if (ew_call_input_int(call, "/ms", &ms))
+        ew_call_donef(call, "{\"slept_ms\":%d}", ms);
 }
 
 static void stop(ew_call *call, void *arg) {
@@ -44,7 +46,9 @@ static void stop(ew_call *call, void *arg) {
 }
 
 static void sleep_ms(ew_call *call, void *arg) {
-    int64_t ms = ew_json_get_int(ew_call_input(call), "/ms", 0);
+    int64_t ms = 0;
+    if (!ew_call_input_int(call, "/ms", &ms))
+        return;
     ew_call_on_cancel(call, stop, arg);
     if (ew_call_after(call, ms > 0 ? (uint64_t)ms : 0, slept, arg) != EW_OK) {
         ew_call_fail(call, EW_STATUS_RESOURCE_EXHAUSTED, NULL);
@@ -53,8 +57,9 @@ static void sleep_ms(ew_call *call, void *arg) {
 
 static void fail(ew_call *call, void *arg) {
     (void)arg;
-    ew_call_fail_with(call, &(ew_fault){.status = EW_STATUS_INTERNAL,
-                                        .message = ew_json_get_str(ew_call_input(call), "/message", EW_STR("boom"))});
+    ew_str message = EW_STR("boom");
+    if (ew_call_input_str(call, "/message", &message))
+        ew_call_fail_with(call, &(ew_fault){.status = EW_STATUS_INTERNAL, .message = message});
 }
 
 static void fail_empty(ew_call *call, void *arg) {
@@ -64,7 +69,9 @@ static void fail_empty(ew_call *call, void *arg) {
 
 static void retry(ew_call *call, void *arg) {
     (void)arg;
-    double seconds = ew_json_get_double(ew_call_input(call), "/defer_seconds", 0);
+    double seconds = 0;
+    if (!ew_call_input_double(call, "/defer_seconds", &seconds))
+        return;
     ew_call_fail_with(call, &(ew_fault){.status = EW_STATUS_UNAVAILABLE,
                                         .message = EW_STR("again please"),
                                         .retryable = true,
@@ -92,7 +99,9 @@ static void custom_error(ew_call *call, void *arg) {
 
 static void big(ew_call *call, void *arg) {
     (void)arg;
-    int64_t n = ew_json_get_int(ew_call_input(call), "/bytes", 0);
+    int64_t n = 0;
+    if (!ew_call_input_int(call, "/bytes", &n))
+        return;
     char *text = n > 0 && n < 1 << 28 ? malloc((size_t)n + 2) : NULL;
     if (text == NULL) {
         ew_call_fail(call, EW_STATUS_RESOURCE_EXHAUSTED, NULL);

@@ -201,9 +201,12 @@ static void forget(ew_request *request, const ew_end *end, void *ud) {
 }
 
 static void wait_for_ever(ew_call *call, void *arg) {
+    bool asks = false;
     (void)arg;
+    if (!ew_call_input_bool(call, "/ask", &asks))
+        return;
     ew_call_on_cancel(call, on_left, NULL);
-    if (ew_json_get_bool(ew_call_input(call), "/ask", false))
+    if (asks)
         ask(call, "blobs/get", "{\"blob_id\":\"x\"}", forget, NULL);
 }
 

@@ -29,6 +29,7 @@ from ports import free_ports  # noqa: E402,F401  pylint: disable=wrong-import-po
 
 SHARED = os.environ.get("EW_SHARED") or os.path.join(os.path.dirname(ROOT), "shared")
 SLOW = float(os.environ.get("EW_TEST_SLOW", "1"))  # a factor for every deadline, for slow machines and sanitizers
+PATIENCE = 60.0  # seconds: how long tests wait at least for what is to happen
 LONG_ENOUGH = "%dms" % (2000 * SLOW)  # a deadline for calls to programs that must have begun before it passes
 
 
@@ -78,8 +79,13 @@ def refused(port):
         return False  # it was in the queue when the listener closed
 
 
-def wait_until(check, timeout=5.0, step=0.02):
-    """Waits until check() is true; returns its last value."""
+def wait_until(check, timeout=PATIENCE, step=0.02):
+    """Waits until check() is true; returns its last value. The time is for hangs: a busy machine does not reach it."""
+    return happens(check, max(timeout, PATIENCE), step)
+
+
+def happens(check, timeout, step=0.02):
+    """Whether check() becomes true within this time; for what is expected not to happen."""
     end = time.monotonic() + timeout * SLOW
     while True:
         value = check()
@@ -665,9 +671,10 @@ class Result:
         return "<exit %s in %.2fs, stdout %r, stderr %r>" % (self.code, self.seconds, self.out[:2000], self.err[:2000])
 
 
-def cli(*args, stdin=b"", timeout=15.0, env=None):
+def cli(*args, stdin=b"", timeout=PATIENCE, env=None):
     """Runs the binary; a run that does not end in time is a failure."""
     begin = time.monotonic()
+    timeout = max(timeout, PATIENCE)
     p = subprocess.Popen([BINARY] + list(args), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          env=dict(os.environ, **(env or {})))
     try:

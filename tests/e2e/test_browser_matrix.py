@@ -199,6 +199,26 @@ class Hosts(unittest.TestCase):
                     self.assertEqual(self.status(s, host), code)
             self.assertEqual(self.status(s, "127.0.0.1:%d" % p, "https://evil.example"), 403)
 
+    def test_allow_host_patterns(self):
+        with Server("--allow-host", "*.dev.example", "--allow-host", "*.far.test:8443", "--allow-host", "gate.test:80",
+                    "--allow-host", "http://url.test", "--allow-host", "*") as s:
+            p = s.port
+            for host, code in (("a.dev.example", 200), ("a.b.dev.example:%d" % p, 200), ("dev.example", 403),
+                               ("xdev.example", 403), ("a.dev.example.evil", 403), ("a.dev.example:1", 403),
+                               ("a.far.test:8443", 200), ("a.far.test:%d" % p, 403), ("gate.test", 200),
+                               ("gate.test:80", 200), ("url.test", 403), ("evil.example", 403)):
+                with self.subTest(host):
+                    self.assertEqual(self.status(s, host), code)
+            self.assertEqual(self.status(s, "a.far.test:8443", "http://a.far.test:8443"), 200)
+            for extra, host in (((), "evil.example"), ((("Origin", "http://evil.example"),), "a.dev.example")):
+                with self.subTest(extra=extra), s.connect() as c:
+                    c.send(request("POST", "/flow/echo", b'{"data":1}', extra, host=host))
+                    self.assertIn("--allow-host", c.response().json()["message"])
+            log = s.stderr()
+            for pattern in ('http://url.test', '*'):
+                self.assertIn('allowed host \\"%s\\" matches no request' % pattern, log)
+            self.assertEqual(log.count("matches no request"), 2, log)
+
 
 if __name__ == "__main__":
     support.main()

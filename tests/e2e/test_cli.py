@@ -268,6 +268,21 @@ class Listing(Case):
                 self.failed(cli("list", fake.url), 1, "UNIMPLEMENTED")
                 self.failed(cli("describe", fake.url, "x"), 1, "UNIMPLEMENTED")
 
+    def test_peer_that_never_answers(self):
+        """A default deadline, which the error names; both verbs at the same time, since it is 10 s long."""
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen(16)
+            for scheme, timeout, words in (("jsonrpc", (), "within 10 s"), ("http", ("--timeout", "250ms"), "within 0.25 s")):
+                target = "%s://127.0.0.1:%d" % (scheme, silent.getsockname()[1])
+                running = [subprocess.Popen([support.BINARY, *verb, *timeout], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                           for verb in (("list", target), ("describe", target, "x"))]
+                for p in running:
+                    errors = p.communicate(timeout=120 * support.SLOW)[1].decode()
+                    self.assertEqual(p.returncode, 5, errors)
+                    self.assertIn(words, errors)
+                    self.assertIn("--timeout", errors)
+
     def test_unreachable(self):
         self.failed(cli("list", "http://127.0.0.1:%d" % free_ports()), 3, "UNAVAILABLE")
         self.failed(cli("describe", "http://127.0.0.1:%d" % free_ports(), "x"), 3, "UNAVAILABLE")

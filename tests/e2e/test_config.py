@@ -199,6 +199,19 @@ class Serve(Folder):
                 self.assertEqual(listed["/flow/hello"]["description"], "greets")
                 self.assertIn(b"12345678901234567890", server.get("/api/actions").body)
 
+    def test_names_with_slashes(self):
+        """An exact key comes first; otherwise one slash at the end of the path is ignored."""
+        self.write("listen: 127.0.0.1:0\nactions:\n" + "".join(
+            "  %s: {exec: {argv: [printf, '%s'], output: text}}\n" % (key, key)
+            for key in ("/tool/a", "/tool/a/", "/tool/b/c", "/tool/d/")))
+        with self.serve() as server:
+            for path, key in (("/tool/a", "/tool/a"), ("/a", "/tool/a"), ("/tool/a/", "/tool/a/"), ("/a/", "/tool/a/"),
+                              ("/tool/a//", "/tool/a/"), ("/b/c/", "/tool/b/c"), ("/tool/b/c/", "/tool/b/c"),
+                              ("/tool/d/", "/tool/d/")):
+                with self.subTest(path):
+                    self.assertEqual(server.call(path, b"1").json(), {"result": key})
+            self.assertEqual(server.call("/tool/d", b"1").status, 404)
+
     @unittest.skipUnless(PLUGIN, "no plug-in was built")
     def test_plugin(self):
         self.write("listen: 127.0.0.1:0\nplugins: [{path: %s, config: {a: [1, 'two']}}]\n" % PLUGIN)

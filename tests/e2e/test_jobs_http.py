@@ -75,31 +75,43 @@ class Program:
             raise AssertionError((status, body))
         return body["job_id"]
 
-    def stream(self, job, headers=None):
-        """All events of a stream, as (id, kind, value)."""
+    def stream_text(self, job, headers=None):
+        """The status and the body of a stream."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
         connection.request("GET", "/jobs/%s/stream" % job, headers=headers or {})
         answer = connection.getresponse()
-        if answer.status != 200:
-            text = answer.read()
-            connection.close()
-            return answer.status, json.loads(text)
-        assert answer.getheader("content-type") == "text/event-stream"
         text = answer.read()
+        if answer.status == 200:
+            assert answer.getheader("content-type") == "text/event-stream"
+            assert all(byte < 0x80 for byte in text), "a stream is ASCII"
         connection.close()
-        assert all(byte < 0x80 for byte in text), "a stream is ASCII"
-        events = []
-        for block in text.decode().split("\n\n"):
-            event = [None, None, None]
-            for line in block.split("\n"):
-                name, _, value = line.partition(": ")
-                if name == "id":
-                    event[0] = int(value)
-                elif name in ("data", "error"):
-                    event[1:] = [name, json.loads(value)]
-            if event[1]:
-                events.append(tuple(event))
-        return events
+        return answer.status, text.decode()
+
+    def stream(self, job, headers=None):
+        """All events of a stream, as (id, event, value)."""
+        status, text = self.stream_text(job, headers)
+        return parse_events(text) if status == 200 else (status, json.loads(text) if text else None)
+
+
+def parse_events(text):
+    """As the HTML standard says: (last event id, event, value) of each event that has data."""
+    events, last, event, data = [], "", "", []
+    for line in text.split("\n"):
+        name, _, value = line.partition(":")
+        value = value[1:] if value.startswith(" ") else value
+        if name == "id":
+            last = value
+        elif name == "event":
+            event = value
+        elif name == "data":
+            data.append(value)
+        elif line == "":
+            if data:
+                events.append((last, event or "message", json.loads("\n".join(data))))
+            event, data = "", []
+        else:
+            assert name in ("", "retry"), "unknown field in %r" % line
+    return events
 
 
 class Redis:
@@ -183,6 +195,17 @@ class JobsTest(unittest.TestCase):
         _, _, job = self.program.ask("GET", "/jobs/" + body["job_id"])
         self.assertTrue(job["next_scheduled_run_time"].startswith("2199-01-01T00:00:00"), job)
 
+    def test_size_of_the_input(self):
+        """A job that is accepted fits a call on every wire, so its limit is that of a payload, not of a body."""
+        program = Program("sqlite:" + os.path.join(self.folder, "size.db"), "worker", "--limit", "frame_bytes=8000")
+        try:
+            for size, wanted in ((7000, 202), (7001, 413), (8000, 413)):
+                status, _, body = program.ask("POST", "/jobs/echo", json.dumps({"a": "x" * (size - 9)}, separators=(",", ":")).ljust(size))
+                self.assertEqual(status, wanted, (size, body))
+            self.assertIn("frame_bytes", program.ask("POST", "/jobs/echo", "{}".ljust(7001))[2]["message"])
+        finally:
+            program.stop()
+
     def test_bad_requests(self):
         for path, body, wanted in [("echo?delay=soon", "{}", "delay"), ("echo?dely=1s", "{}", "dely"),
                                    ("echo?max_retries=-1", "{}", "max_retries"), ("echo", "{", ""),
@@ -241,8 +264,7 @@ class JobsTest(unittest.TestCase):
         self.assertEqual((status, body["status"]), (202, "CANCELLING"))
         self.assertEqual(self.wait(running)["status"], "CANCELLED")
         events = self.program.stream(running)
-        self.assertEqual(events[-1][1:], ("error", {"error": {"status": "CANCELLED",
-                                                              "message": events[-1][2]["error"]["message"]}}))
+        self.assertEqual(events[-1], ("end", "error", {"status": "CANCELLED", "message": events[-1][2]["message"]}))
 
     def test_a_wait_has_an_end(self):
         waiting = self.program.enqueue("echo", "{}", "?delay=1h")
@@ -252,29 +274,62 @@ class JobsTest(unittest.TestCase):
     def test_stream_joins_and_replays(self):
         job = self.program.enqueue("count", '{"n":20,"ms":10}')
         events = self.program.stream(job)
-        chunks = [value["message"]["i"] for _, kind, value in events[:-1]]
-        self.assertEqual(chunks, list(range(1, 21)))
-        self.assertEqual([event[0] for event in events[:-1]], list(range(1, 21)))
-        self.assertEqual(events[0][2]["message"]["text"], "ä")
-        self.assertEqual(events[-1], (None, "data", {"result": {"counted": 20}}))
-        self.assertEqual(self.program.stream(job), events)  # it has ended; what it has said is kept
+        self.assertEqual([value["i"] for _, _, value in events[:-1]], list(range(1, 21)))
+        self.assertEqual([event[:2] for event in events[:-1]], [(str(i), "chunk") for i in range(1, 21)])
+        self.assertEqual(events[0][2]["text"], "ä")
+        self.assertEqual(events[-1], ("end", "result", {"counted": 20}))
+        self.assertEqual(self.program.stream(job), events)  # the job has ended; its chunks are kept
         rest = self.program.stream(job, {"Last-Event-ID": "15"})
-        self.assertEqual([event[0] for event in rest], [16, 17, 18, 19, 20, None])
+        self.assertEqual([event[0] for event in rest], ["16", "17", "18", "19", "20", "end"])
         self.assertEqual(self.program.stream(job, {"Last-Event-ID": "x"})[0], 400)
+        status, text = self.program.stream_text(job)
+        self.assertTrue(text.startswith("retry: 1000\nid: 1\nevent: chunk\ndata: "), text[:100])
+        self.assertEqual(text.count("retry:"), 1)
+
+    def test_a_reader_that_comes_back_after_the_end(self):
+        for action, kind in (("echo", "result"), ("fail", "error")):
+            with self.subTest(action):
+                job = self.program.enqueue(action, "{}", "?max_retries=1")
+                (last, event, _), = self.program.stream(job)
+                self.assertEqual(event, kind)
+                for _ in range(2):
+                    self.assertEqual(self.program.stream_text(job, {"Last-Event-ID": last}), (204, ""))
+
+    def test_a_reader_that_is_cut_sees_everything_once(self):
+        """What EventSource does: the connection is lost after every event, and the next one names the last event."""
+        job = self.program.enqueue("count", '{"n":12,"ms":5}')
+        seen, last = [], ""
+        for _ in range(100):
+            connection = http.client.HTTPConnection("127.0.0.1", self.program.port, timeout=WAIT)
+            connection.request("GET", "/jobs/%s/stream" % job, headers={"Last-Event-ID": last} if last else {})
+            answer = connection.getresponse()
+            if answer.status == 204:
+                connection.close()
+                break
+            text = b""
+            while not (text.endswith(b"\n\n") and b"data:" in text):
+                line = answer.readline()
+                self.assertTrue(line, "the stream ended before an event: %r" % text)
+                text += line
+            connection.close()
+            event, = parse_events(text.decode())
+            seen.append(event)
+            last = event[0]
+        self.assertEqual([event[0] for event in seen], [str(i) for i in range(1, 13)] + ["end"])
+        self.assertEqual(seen[-1], ("end", "result", {"counted": 12}))
 
     def test_many_chunks(self):
         job = self.program.enqueue("count", '{"n":900,"ms":0}')
         events = self.program.stream(job)
-        ids = [event[0] for event in events[:-1]]
+        ids = [int(event[0]) for event in events[:-1]]
         self.assertEqual(ids, sorted(ids))
         self.assertEqual(ids[-1], 900)
-        self.assertEqual(events[-1][2], {"result": {"counted": 900}})
+        self.assertEqual(events[-1][2], {"counted": 900})
 
     def test_a_stream_of_a_failure(self):
         job = self.program.enqueue("fail", "{}", "?max_retries=2")
         events = self.program.stream(job)
-        self.assertEqual(events, [(None, "error", {"error": {"status": "PERMISSION_DENIED", "message": "no",
-                                                             "details": {"why": 1}}})])
+        self.assertEqual(events, [("end", "error", {"status": "PERMISSION_DENIED", "message": "no", "details": {"why": 1}})])
         self.assertEqual(self.wait(job)["attempts"], 2)
 
     def test_many_wait_at_once(self):
@@ -290,7 +345,7 @@ class JobsTest(unittest.TestCase):
         for thread in threads:
             thread.join(WAIT)
         self.assertEqual(len(got), 40)
-        self.assertTrue(all(g in ((None, "data", {"result": {"counted": 10}}), {"counted": 10}) for g in got), got)
+        self.assertTrue(all(g in (("end", "result", {"counted": 10}), {"counted": 10}) for g in got), got)
 
     def test_who_leaves_cancels_nothing(self):
         job = self.program.enqueue("count", '{"n":20,"ms":20}')
@@ -387,8 +442,8 @@ class EndsTest(unittest.TestCase):
         time.sleep(0.2)
         program.stop()
         listener.join(WAIT)
-        self.assertEqual(events[0][2], {"message": {"i": 1}})
-        self.assertEqual(events[-1][1], "error")
+        # The job has not ended: its reader comes back, here or to another program on the store, with the last id.
+        self.assertEqual(events, [("1", "chunk", {"i": 1})])
         again = self.start("producer")
         _, _, body = again.ask("GET", "/jobs/" + job)
         self.assertEqual((body["status"], body["attempts"]), ("PENDING", 0))

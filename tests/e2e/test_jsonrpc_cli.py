@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 import support
@@ -205,9 +206,9 @@ def until_gone(peer):
 
 
 class Peers(Case):
-    def run_with(self, script, *args, stdin=b"", timeout=15.0, action="x"):
+    def run_with(self, script, *args, stdin=b"", timeout=15.0, action="x", options=""):
         with FakeRpc(script) as fake:
-            return cli("call", fake.target, action, *args, stdin=stdin, timeout=timeout)
+            return cli("call", fake.target + options, action, *args, stdin=stdin, timeout=timeout)
 
     def test_what_is_sent(self):
         seen = []
@@ -265,7 +266,7 @@ class Peers(Case):
 
     def test_garbage(self):
         for text in (b"hello\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", b'{"jsonrpc":"2.0",}\n', b"{]\n", b'["\xff"]\n',
-                     b"Content-Length: x\r\n\r\n{}", b"[" * 500 + b"\n"):
+                     b"Content-Length: x\r\n\r\n{}", b"[" * 100 + b"x\n"):
             with self.subTest(text[:30]):
                 self.failed(self.run_with(lambda p: (p.message(), p.send(text), until_gone(p))), 4)
 
@@ -281,8 +282,10 @@ class Peers(Case):
         def script(p):
             p.send(b'{"jsonrpc":"2.0","id":%s,"result":"' % json.dumps(p.message()["id"]).encode())
             for _ in range(20):
-                p.try_send(b"x" * (1 << 20), 5)
-        self.failed(self.run_with(script), 4)
+                p.try_send(b"x" * (1 << 20), 60)
+            p.try_send(b'"}\n', 60)
+            until_gone(p)
+        self.failed(self.run_with(script), 4, "RESOURCE_EXHAUSTED")
 
     def test_lost(self):
         self.failed(self.run_with(lambda p: p.message()), 3, "UNAVAILABLE")
@@ -312,14 +315,44 @@ class Peers(Case):
         self.assertEqual([(m["method"], m["params"], "id" in m) for m in seen[1]], [("$/cancelRequest", {"id": seen[0]}, False)])
 
     def test_never_answers_what_it_is(self):
-        """A peer that ignores methods it does not know: after a while it gets a plain call."""
+        """A peer that ignores methods it does not know: a call that wants chunks is not sent as one that does not."""
+        seen = []
+
         def script(p):
             self.assertEqual(p.message()["method"], "rpc.discover")
-            m = p.message(60)  # ten seconds later
+            seen.extend(until_gone(p))
+        self.failed(self.run_with(script, "--stream", "--timeout", "3s", timeout=60), 5, "DEADLINE_EXCEEDED")
+        self.assertEqual(seen, [])
+
+    def test_cannot_read_the_request(self):
+        """A strict peer refuses params that are a bare value, and cannot name the call."""
+        def script(p):
+            p.message()
+            p.send(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}\n')
+            until_gone(p)
+        r = self.run_with(script, "5")
+        self.assertEqual(r.code, 1, r)
+        self.assertIn(b"the peer reports an error without an id: code -32600, Invalid Request\n", r.err)
+        self.assertIn(b'{"error":{"status":"INVALID_ARGUMENT","message":"Invalid Request"}}\n', r.err)
+
+    def test_without_input(self):
+        seen = []
+
+        def script(p):
+            seen.append(p.message())
+            say(p, seen[-1], result=1)
+            until_gone(p)
+        self.done(self.run_with(script), b"1\n")
+        self.done(self.run_with(script, "null", options="?params=null"), b"1\n")
+        self.assertEqual([list(m) for m in seen], [["jsonrpc", "id", "method"], ["jsonrpc", "id", "method", "params"]])
+
+    def test_is_not_asked_what_it_is(self):
+        def script(p):
+            m = p.message()
             self.assertEqual(m["method"], "x")
             say(p, m, result=1)
             until_gone(p)
-        self.done(self.run_with(script, "--stream", timeout=60), b'{"result":1}\n')
+        self.done(self.run_with(script, "--stream", options="?discover=no"), b'{"result":1}\n')
 
     def interrupt(self, script, number=signal.SIGINT, args=(), stdin=None):
         """Runs script, and sends the signal when the script has got its request."""
@@ -376,7 +409,8 @@ class Peers(Case):
             m = p.message()
             for id in (b"0", b"1", b"null", b'""', b'"no"', b"1.5", json.dumps(m["id"] + "0").encode()):
                 p.send(b'{"jsonrpc":"2.0","id":%s,"result":"wrong"}\n' % id)
-                p.send(b'{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":"wrong"}}\n' % id)
+                if id != b"null":  # that is for the only call in flight
+                    p.send(b'{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":"wrong"}}\n' % id)
                 p.send(b'{"jsonrpc":"2.0","id":%s,"stream":2,"data":"wrong"}\n' % id)
             p.send(b"null\n\n[]\n[null,1]\n")
             say(p, m, result="right")
@@ -579,6 +613,26 @@ class Peers(Case):
         path = folder.name + "/fake"
         with FakeRpc(lambda p: (say(p, p.message(), result=1), until_gone(p)), path) as fake:
             self.done(cli("call", fake.target, "x"), b"1\n")
+
+
+
+class Paused(Case):
+    def test_an_origin_that_is_paused(self):
+        """Its silence decides nothing: the stream waits, and has its chunks when the origin goes on."""
+        results = []
+        with Server(listen=("jsonrpc=127.0.0.1:0",)) as origin:
+            target = "jsonrpc://127.0.0.1:%d" % origin.listeners[0]["port"]
+            origin.process.send_signal(signal.SIGSTOP)
+            try:
+                call = threading.Thread(target=lambda: results.append(
+                    cli("call", target, "count", '{"n":3}', "--stream", "--timeout", "100s", timeout=120.0)))
+                call.start()
+                time.sleep(11)  # longer than any fixed time that was waited for the answer
+                self.assertEqual(results, [])
+            finally:
+                origin.process.send_signal(signal.SIGCONT)
+            call.join()
+            self.done(results[0], b'{"chunk":{"i":1}}\n{"chunk":{"i":2}}\n{"chunk":{"i":3}}\n{"result":{"count":3}}\n')
 
 
 if __name__ == "__main__":

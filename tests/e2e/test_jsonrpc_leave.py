@@ -72,6 +72,18 @@ class Leaving:
         if self.transport.name in ("tcp", "port"):
             self.leave(self.STEPS, lambda c: c.abort())
 
+    def test_a_close_stops_handlers_at_once(self):
+        """The handler of a caller that has gone stops before a later call of 800 ms ends: not after a time of grace."""
+        if not self.transport.socket:
+            return
+        with Transport(self.transport.name, "--threads", "1") as t, t.connect() as other:  # one loop: timers in order
+            gone = t.connect()
+            gone.send(rpc("sleep", LONG))
+            self.assertTrue(wait_until(lambda: other.in_flight() == 1))
+            gone.close()
+            self.assertEqual(other.call("sleep", b'{"ms":800}')["result"], {"slept_ms": 800})
+            self.assertEqual(other.in_flight(), 0)
+
     def test_half_close_after_a_request(self):
         for call, want in ((rpc("echo", b"7"), b"7"), (rpc("sleep", b'{"ms":200}'), b'{"slept_ms":200}'),
                            (rpc("sum", b"{}", stream=1) + frame(b"1", 2, b"7") + frame(b"1", 3), b"7"),

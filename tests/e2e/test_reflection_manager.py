@@ -294,7 +294,7 @@ class Served(unittest.TestCase):
                 newer.close()
 
     def test_it_dies(self):
-        with Server("--threads", "2", demo=False) as s:
+        with Server("--threads", "2", "--runtime-grace", "0", demo=False) as s:
             for i in range(4):
                 self.runtime(s, id="d%d" % i)
                 self.wait_for(s, "/flow/die")
@@ -340,12 +340,13 @@ class Served(unittest.TestCase):
 
     def test_drains(self):
         with Server("--threads", "2", demo=False) as s:
-            self.runtime(s, flows={"/flow/nap": lambda run: time.sleep(1) or "rested"})
+            began = threading.Event()
+            self.runtime(s, flows={"/flow/nap": lambda run: began.set() or time.sleep(1) or "rested"})
             self.wait_for(s, "/flow/nap")
             results = []
             thread = threading.Thread(target=lambda: results.append(cli("call", self.http(s), "nap")))
             thread.start()
-            time.sleep(0.4)
+            self.assertTrue(began.wait(120 * SLOW))
             s.process.send_signal(signal.SIGTERM)
             thread.join()
             self.assertEqual((results[0].code, results[0].lines()), (0, ['"rested"']), results)

@@ -89,6 +89,27 @@ class Started(Case):
         self.failed(r, 5, "DEADLINE_EXCEEDED")
         self.check_gone(r)
 
+    def test_its_port_is_reserved(self):
+        """From the choice of port 0 until the program listens, which here it never does."""
+        p = subprocess.Popen([BINARY, "call", ANY, "echo", "--", *PROGRAM, "--never"], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            line = ""
+            while ": pid " not in line:
+                line = p.stderr.readline().decode()
+                self.assertTrue(line)
+            with open("/proc/%d/cmdline" % int(line.split()[-1]), "rb") as f:
+                port = int(f.read().split(b"\0--tcp-socket\0")[1].split(b"\0")[0].rsplit(b":", 1)[1])
+            with socket.socket() as s:
+                self.assertRaises(OSError, s.bind, ("127.0.0.1", port))
+        finally:
+            p.send_signal(signal.SIGINT)
+            p.communicate(timeout=120 * SLOW)
+
+    def test_it_does_not_share_its_port(self):
+        """A program that cannot listen while the port is reserved gets one that is not."""
+        self.assertEqual(self.ok(call("echo", '{"a":1}', program=("--no-reuse",), timeout=60)), ['{"a":1}'])
+
     def test_it_starts_slowly(self):
         self.assertEqual(self.ok(call("echo", '{"a":1}', program=("--start-after", "1.2"))), ['{"a":1}'])
 

@@ -414,5 +414,20 @@ class SlowReaders(Case):
             c.close()
 
 
+class Pipelining(Case):
+    def test_a_client_that_leaves_with_much_pipelined(self):
+        """More than is read ahead: the call of a client that has gone is cancelled before a later call of 3 s ends."""
+        for n in (200, 330):
+            with self.subTest(n), Server("--threads", "1") as s, s.connect() as other:
+                gone = s.connect()
+                gone.send(ask("/flow/sleep", b'{"ms":600000}', port=s.port))
+                self.assertTrue(wait_until(lambda: in_flight(s) == 1))
+                gone.send(ask("/flow/echo", b'"%s"' % (b"x" * (n * 1000)), port=s.port))
+                gone.close()
+                other.send(ask("/flow/sleep", b'{"ms":3000}', headers=[], port=s.port))
+                self.assertEqual(other.response().status, 200)
+                self.assertEqual(in_flight(s), 0)
+
+
 if __name__ == "__main__":
     support.main()

@@ -8,6 +8,7 @@ import threading
 import time
 import unittest
 
+import fake_runtime
 import support
 from support import Server, free_ports, wait_until
 
@@ -140,6 +141,28 @@ class Spans(unittest.TestCase):
             self.assertEqual(t.connections, 1)
             self.assertTrue(wait_until(lambda: s.metrics().total(EXPORTED) == 200))
             self.assertEqual(s.metrics().total(DROPPED), 0)
+
+
+class Gateway(unittest.TestCase):
+    def test_runtime_on_any_loop(self):
+        """A call to a runtime has one CLIENT span, on whatever loop the runtime is, which names the app's own trace."""
+        n = 24
+        with Telemetry() as t:
+            with serve(t.url, "--threads", "2") as s:
+                runtime = fake_runtime.Runtime(s.port, flows={"/flow/mirror": fake_runtime.echo})
+                try:
+                    self.assertTrue(wait_until(lambda: s.call("/mirror", b"1").status == 200, WAIT))
+                    for i in range(n):  # each on a connection of its own, which one of the loops accepts
+                        self.assertEqual(s.call("/mirror", b'{"i":%d}' % i).status, 200)
+                finally:
+                    runtime.close()
+            wanted = {'{"i":%d}' % i for i in range(n)}  # the server has ended, and flushed its spans
+            clients = [x for x in t.spans() if x["spanKind"] == "CLIENT" and x["attributes"]["genkit:input"] in wanted]
+            self.assertEqual(sorted(x["attributes"]["genkit:input"] for x in clients), sorted(wanted))
+            for x in clients:
+                trace = x["attributes"]["everywire:upstreamTraceId"]
+                self.assertEqual(trace[:len(fake_runtime.TRACE) - 8], fake_runtime.TRACE[:-8])
+                self.assertNotEqual(trace, x["traceId"])
 
 
 class Trouble(unittest.TestCase):

@@ -84,9 +84,25 @@ class Envelope(Case):
         self.ok(server.call("/sha256", text), digest)
 
     def test_missing_data_is_null(self):
-        for body in (b"{}", b'{"data":null}', b'{"other":1}', b' { } ', b'{"init":{}}'):
+        for body in (b"{}", b'{"data":null}', b' { } ', b'{"init":{}}'):
             with self.subTest(body):
                 self.ok(server.post("/flow/echo", body), b"null")
+
+    def test_input_outside_data(self):
+        for body in (b'{"other":1}', b'{"name":"Ada"}', b'{"init":{},"name":"Ada"}', b'{"Data":1}'):
+            for headers in ((), (("Accept", "text/event-stream"),)):
+                with self.subTest(body=body, headers=headers):
+                    r = server.post("/flow/echo", body, headers)
+                    self.assertEqual((r.status, r.json()["status"]), (400, "INVALID_ARGUMENT"), r)
+                    self.assertIn('{"data": INPUT}', r.json()["message"])
+
+    def test_a_slash_at_the_end(self):
+        for path in ("/flow/echo/", "/echo/", "/echo/?x=1"):
+            with self.subTest(path):
+                self.ok(server.post(path, b'{"data":1}'), b"1")
+        for path in ("/echo//", "//", "/flow/"):
+            with self.subTest(path):
+                self.assertEqual(server.post(path, b'{"data":1}').status, 404, path)
 
     def test_other_members_are_ignored(self):
         self.ok(server.post("/flow/echo", b'{"x":[{"data":9}],"data":1,"y":null,"x":2}'), b"1")
@@ -135,8 +151,8 @@ class Envelope(Case):
             self.fault(c.response(), 400, "INVALID_ARGUMENT")
 
     def test_depth(self):
-        # the envelope is one level of the 128
-        for depth, code in ((100, 200), (126, 200), (127, 200), (128, 400), (129, 400), (5000, 400), (200000, 400)):
+        # an input has at most 120 levels
+        for depth, code in ((100, 200), (119, 200), (120, 200), (121, 400), (128, 400), (129, 400), (5000, 400), (200000, 400)):
             with self.subTest(depth):
                 data = b"[" * depth + b"]" * depth
                 r = server.call("/flow/echo", data)
@@ -621,19 +637,29 @@ class Chunked(Case):
 
 class Limits(Case):
     def envelope(self, n):
-        """An envelope of exactly n bytes."""
-        return b'{"data":"' + b"z" * (n - 11) + b'"}'
+        """An envelope of exactly n bytes; an eighth of it is white space, since an input is smaller than a body may be."""
+        return b'{"data":"' + b"z" * (n - n // 8 - 11) + b'"' + b" " * (n // 8) + b"}"
 
     def test_one_megabyte(self):
         body = self.envelope(1 << 20)
-        self.ok(server.post("/flow/echo", body), body[8:-1])
+        self.ok(server.post("/flow/echo", body), body[8:-1].rstrip())
+
+    def test_input_limit(self):
+        """An input leaves 64 KiB of the limit of a message to its envelope. The connection goes on."""
+        with server.connect() as c:
+            for n, code in ((LIMIT - 65536, 200), (LIMIT - 65536 + 1, 413), (100, 200)):
+                body = b'{"data":"' + b"z" * (n - 2) + b'"}'
+                c.send_both_ways(request("POST", "/flow/echo", body, port=server.port))
+                r = c.response(30)
+                self.assertEqual(r.status, code, n)
+                self.assertFalse(r.closes())
 
     def test_body_limit_by_length(self):
         for n in (LIMIT - 1, LIMIT):
             with self.subTest(n), server.connect() as c:
                 body = self.envelope(n)
                 c.send_both_ways(request("POST", "/flow/echo", body, port=server.port))
-                self.ok(c.response(30), body[8:-1])
+                self.ok(c.response(30), body[8:-1].rstrip())
         with server.connect() as c:
             # refused from the head alone
             c.send(("POST /flow/echo HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -668,7 +694,7 @@ class Limits(Case):
                     self.fault(r, 413)
                     self.assertTrue(r.closes())
                 else:
-                    self.assertEqual(len(r.body.rstrip(b"\n")), n + 2)
+                    self.assertEqual(len(r.body.rstrip(b"\n")), n - n // 8 + 2)
 
     def test_header_fields(self):
         # Host, Content-Type and Content-Length are three of them
@@ -777,6 +803,26 @@ class Traces(Case):
         for name, value in r.headers:
             self.assertNotIn("evil", value, name)
             self.assertNotIn("<b>", value, name)
+
+
+class OtherVersions(Case):
+    def test_http2_with_prior_knowledge(self):
+        """The refusal is in HTTP/2, so that the client can read it, and the log names the reason."""
+        preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
+        with support.Server() as s:
+            for size in (1, len(preface)):
+                with self.subTest(size=size), s.connect() as c:
+                    for i in range(0, len(preface), size):
+                        c.try_send(preface[i:i + size])
+                    end = support.time.monotonic() + 60 * support.SLOW
+                    while c.fill(end):
+                        pass
+                    settings, goaway = c.buffer[:9], c.buffer[9:]
+                    self.assertEqual(settings, b"\0\0\0\x04\0\0\0\0\0")
+                    self.assertEqual(goaway[:9], (len(goaway) - 9).to_bytes(3, "big") + b"\x07\0\0\0\0\0")
+                    self.assertEqual(goaway[9:17], b"\0\0\0\0\0\0\0\x0d")
+            self.assertIn("HTTP/2", s.stderr())
+            self.assertEqual(s.call("/echo", b"1").status, 200)
 
 
 class Listing(Case):

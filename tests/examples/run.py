@@ -69,6 +69,13 @@ class Examples(unittest.TestCase):
         with Server(example("serve")) as server:
             self.assertEqual(call(server, "greet", '{"name":"Ada"}'), ['{"greeted":"Ada"}'])
             self.assertEqual(call(server, "greet", "--stream"), ['{"chunk":{"text":"world"}}', '{"result":{"greeted":"world"}}'])
+            for name in ("Jos\u00e9", 'Bob "the builder"', "\U0001f600", "a\0b", "back\\slash\n"):
+                for escaped in (True, False):
+                    lines = call(server, "greet", json.dumps({"name": name}, ensure_ascii=escaped), "--stream")
+                    self.assertEqual([json.loads(line) for line in lines], [{"chunk": {"text": name}}, {"result": {"greeted": name}}])
+            for bad in ('{"name":5}', '{"name":null}', '"Ada"', '{"name":"\\ud800"}'):
+                done = subprocess.run([EVERYWIRE, "call", server.url, "greet", bad], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
+                self.assertEqual((done.returncode, done.stdout, b"INVALID_ARGUMENT" in done.stderr), (1, b"", True), bad)
 
     def test_serve_help(self):
         done = subprocess.run([example("serve"), "--help"], stdout=subprocess.PIPE, timeout=LIMIT, check=True)

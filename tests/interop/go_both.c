@@ -12,15 +12,17 @@
 #define LIMIT_MS 60000
 
 static void negate(ew_call *call, void *arg) {
+    int64_t number = 0;
     atomic_fetch_add((atomic_int *)arg, 1);
-    ew_call_donef(call, "%lld", (long long)-ew_json_get_int(ew_call_input(call), "", 0));
+    if (ew_call_input_int(call, "", &number))
+        ew_call_donef(call, "%d", -number);
 }
 
 static int64_t wait_for(ew_request *request) {
     ew_end end;
     int64_t got = -1;
     if (request && ew_request_wait(request, LIMIT_MS, &end) == EW_OK && end.status == EW_STATUS_OK)
-        got = ew_json_get_int(end.result, "", -1);
+        (void)ew_json_int64(end.result, &got);
     ew_request_free(request);
     return got;
 }

@@ -20,7 +20,21 @@ int main() {
         std::fprintf(stderr, "no app\n");
         return 1;
     }
-    ew_str name = ew_json_get_str(EW_STR("{\"name\":\"Ada\"}"), "/name", EW_STR("nobody"));
-    std::printf("everywire %s greets %s\n", ew_version(), std::string(name.ptr, name.len).c_str());
+    std::string name(20, '\0');
+    size_t length = 0;
+    if (ew_json_string(ew_json_get(EW_STR("{\"name\":\"Ada\"}"), "/name"), &name[0], name.size(), &length) != EW_OK) {
+        std::fprintf(stderr, "no name\n");
+        return 1;
+    }
+    name.resize(length);
+    char json[100];
+    int n = ew_json_format(json, sizeof json, "{\"name\":%q,\"length\":%zu,\"ok\":%b,\"share\":%g}", name.c_str(), length,
+                           true, 0.5);
+    if (n < 0 || std::string(json) != "{\"name\":\"Ada\",\"length\":3,\"ok\":true,\"share\":0.5}" ||
+        ew_json_format(json, sizeof json, "%d", 0.5) != EW_EINVAL) {
+        std::fprintf(stderr, "cannot write JSON\n");
+        return 1;
+    }
+    std::printf("everywire %s greets %s\n", ew_version(), name.c_str());
     return 0;
 }

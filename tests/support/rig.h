@@ -122,6 +122,7 @@ typedef struct rig_options {
     const ew__wire *serve;              /* what the server's end speaks, if that has another name there */
     const struct ew__http_guest *guest; /* ... and whose requests these are */
     bool stdio;                         /* the other end of every connection is one process */
+    uint8_t dialect;                    /* of the client's site */
 } rig_options;
 
 struct rig {
@@ -142,6 +143,8 @@ struct rig {
     bool strict;           /* nothing was made to fail: scenarios check what came out, too */
     rig_side side[2];
     rig_pair *pairs;
+    bool asides;      /* wires that can do without may send on other connections, too, */
+    unsigned n_aside; /* and have so often */
     rig_call *calls, **last_call;
     ew__actions *actions;
     /* what the test actions saw */

@@ -3,6 +3,7 @@
  * one that never ends is not their fault.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "support/json_or.h"
 #include "support/rig.h"
 
 #include <stdio.h>
@@ -42,8 +43,8 @@ static void fail_with(ew_call *call, void *arg) {
     ew_fault fault = {.status = EW_STATUS_UNKNOWN,
                       .message = told ? ew__str(text, n) : EW_STR("it failed"),
                       .details = ew_json_get(input, "/details"),
-                      .retry_after_ms = (uint64_t)ew_json_get_int(input, "/retry_after_ms", 0)};
-    (void)ew_status_from_name(ew_json_get_str(input, "/status", EW_STR("UNKNOWN")), &fault.status);
+                      .retry_after_ms = (uint64_t)json_int_or(input, "/retry_after_ms", 0)};
+    (void)ew_status_from_name(json_str_or(input, "/status", EW_STR("UNKNOWN")), &fault.status);
     fault.retryable = fault.retry_after_ms > 0;
     (void)ew_call_fail_with(call, &fault);
 }
@@ -64,14 +65,14 @@ static void sleep_a_while(ew_call *call, void *arg) {
     (void)arg;
     opened(call);
     (void)ew_call_on_cancel(call, on_cancel, NULL);
-    if (ew_call_after(call, (uint64_t)ew_json_get_int(ew_call_input(call), "/ms", 10), end_sleep, NULL) != EW_OK)
+    if (ew_call_after(call, (uint64_t)json_int_or(ew_call_input(call), "/ms", 10), end_sleep, NULL) != EW_OK)
         fail_no_memory(call);
 }
 
 static void stubborn(ew_call *call, void *arg) {
     (void)arg;
     opened(call);
-    if (ew_call_after(call, (uint64_t)ew_json_get_int(ew_call_input(call), "/ms", 10), end_sleep, NULL) != EW_OK)
+    if (ew_call_after(call, (uint64_t)json_int_or(ew_call_input(call), "/ms", 10), end_sleep, NULL) != EW_OK)
         fail_no_memory(call);
 }
 
@@ -91,8 +92,8 @@ static void ask_elsewhere(ew_call *call, void *arg) {
     (void)arg;
     opened(call);
     side->elsewhere = true;
-    ew_err err = ew_json_get_bool(ew_call_input(call), "/room", false) ? ew_call_on_room(call, end_sleep, NULL)
-                                                                       : ew_call_after(call, 10, end_sleep, NULL);
+    ew_err err = json_bool_or(ew_call_input(call), "/room", false) ? ew_call_on_room(call, end_sleep, NULL)
+                                                                   : ew_call_after(call, 10, end_sleep, NULL);
     if (err != EW_OK)
         fail_no_memory(call);
     side->elsewhere = false;
@@ -170,7 +171,7 @@ static void produce(ew_call *call, void *arg) {
 static void start_producer(ew_call *call, int64_t n, bool wait) {
     ew_str input = ew_call_input(call);
     struct producer *p = ew_call_alloc(call, sizeof *p);
-    size_t size = (size_t)ew_json_get_int(input, "/size", 0);
+    size_t size = (size_t)json_int_or(input, "/size", 0);
     char *text = p ? ew_call_alloc(call, size + 64) : NULL;
     opened(call);
     if (!text) {
@@ -178,14 +179,14 @@ static void start_producer(ew_call *call, int64_t n, bool wait) {
         return;
     }
     *p = (struct producer){
-        .n = n, .every_ms = ew_json_get_int(input, "/every_ms", 0), .size = size, .text = text, .wait = wait};
+        .n = n, .every_ms = json_int_or(input, "/every_ms", 0), .size = size, .text = text, .wait = wait};
     (void)ew_call_on_cancel(call, on_cancel, NULL);
     produce(call, p);
 }
 
 static void chunks(ew_call *call, void *arg) {
     (void)arg;
-    start_producer(call, ew_json_get_int(ew_call_input(call), "/n", 3), true);
+    start_producer(call, json_int_or(ew_call_input(call), "/n", 3), true);
 }
 
 static void flood(ew_call *call, void *arg) {
@@ -218,7 +219,7 @@ static void on_input(ew_call *call, ew_str chunk, bool end, void *arg) {
         return;
     }
     counter->n++;
-    counter->sum += ew_json_get_int(chunk, "", 0);
+    counter->sum += json_int_or(chunk, "", 0);
     if (counter->relay)
         (void)ew_call_chunk(call, chunk);
 }
@@ -257,9 +258,41 @@ static void relay(ew_call *call, void *arg) {
 static void lazy(ew_call *call, void *arg) {
     (void)arg;
     struct counter *counter = new_counter(call, false);
-    if (counter && ew_call_after(call, (uint64_t)ew_json_get_int(ew_call_input(call), "/after_ms", 10), look_at_input,
+    if (counter && ew_call_after(call, (uint64_t)json_int_or(ew_call_input(call), "/after_ms", 10), look_at_input,
                                  counter) != EW_OK)
         fail_no_memory(call);
+}
+
+/* ---- payloads that nothing has checked, as another program would send them: {"as","depth","bytes"} ---- */
+
+static void unchecked(ew_call *call, void *arg) {
+    (void)arg;
+    opened(call);
+    ew_str input = ew_call_input(call), as = json_str_or(input, "/as", EW_STR("result"));
+    size_t depth = (size_t)json_int_or(input, "/depth", 0), bytes = (size_t)json_int_or(input, "/bytes", 0);
+    size_t n = depth ? 2 * depth + 1 : bytes;
+    char *text = ew_call_alloc(call, n);
+    if (!text) {
+        fail_no_memory(call);
+        return;
+    }
+    memset(text, depth ? '[' : 'x', n);
+    if (depth) {
+        text[depth] = '1';
+        memset(text + depth + 1, ']', depth);
+    } else {
+        text[0] = text[n - 1] = '"';
+    }
+    ew_str value = ew__str(text, n);
+    ew_fault fault = {.status = EW_STATUS_ABORTED, .message = EW_STR("aborted"), .details = value};
+    if (ew__str_is(as, EW_STR("details"))) {
+        ew__call_fault(call, &fault);
+        return;
+    }
+    bool chunk = ew__str_is(as, EW_STR("chunk"));
+    if (chunk)
+        (void)ew__call_chunk_valid(call, value);
+    (void)ew__call_done_valid(call, chunk ? EW_STR("1") : value);
 }
 
 /* ---- the list ---- */
@@ -268,25 +301,16 @@ static const struct {
     const char *key;
     ew_handler_fn fn;
 } table[] = {
-    {"/test/echo", echo},
-    {"/test/chunks", chunks},
-    {"/test/flood", flood},
-    {"/test/say", say},
-    {"/test/sum", sum},
-    {"/test/relay", relay},
-    {"/test/lazy", lazy},
-    {"/test/sleep", sleep_a_while},
-    {"/test/fail", fail_with},
-    {"/test/never", never},
-    {"/test/stubborn", stubborn},
-    {"/test/twice", twice},
-    {"/test/invalid", invalid},
-    {"/test/about", about},
-    {"/one/same", echo},
-    {"/two/same", echo},
-    {"/test/deep/er", echo},
-    {"/test/hold", hold},
-    {"/test/elsewhere", ask_elsewhere},
+    {"/test/echo", echo},         {"/test/chunks", chunks},
+    {"/test/flood", flood},       {"/test/say", say},
+    {"/test/sum", sum},           {"/test/relay", relay},
+    {"/test/lazy", lazy},         {"/test/sleep", sleep_a_while},
+    {"/test/fail", fail_with},    {"/test/never", never},
+    {"/test/stubborn", stubborn}, {"/test/twice", twice},
+    {"/test/invalid", invalid},   {"/test/unchecked", unchecked},
+    {"/test/about", about},       {"/one/same", echo},
+    {"/two/same", echo},          {"/test/deep/er", echo},
+    {"/test/hold", hold},         {"/test/elsewhere", ask_elsewhere},
 };
 
 static ew__registry registry;

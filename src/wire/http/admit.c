@@ -41,7 +41,7 @@ static ew_str token_in(const ew__http_shown *shown) {
 /* Each request presents its own token: that of the connection is the last one that was accepted. */
 void ew__http_identify(ew__http_server *server) {
     const ew__who *who = ew__conn_who(server->peer.conn);
-    server->who = who->kind == EW__WHO_TOKEN ? (ew__who){.client = who->client} : *who;
+    server->who = who->kind == EW__WHO_TOKEN ? (ew__who){.client = who->client, .local = who->local} : *who;
 }
 
 /* The messages of the gate are constant texts. */

@@ -26,6 +26,7 @@ static void end_call(ew__http_client *client, const ew__http_said *said) {
     if (!call)
         return;
     go_on_reading(client);
+    call->deep = call->deep || said->deep;
     if (said->meaning == EW__HTTP_RESULT) {
         (void)ew__call_done_valid(call, said->payload);
     } else {
@@ -76,6 +77,7 @@ static void on_block(ew__http_client *client, bool from_error) {
     if (said.meaning == EW__HTTP_NONSENSE) {
         ew__http_ask_protocol_error(&client->ask, "the server sent a block that is no message, result or error");
     } else if (said.meaning == EW__HTTP_CHUNK) {
+        call->deep = call->deep || said.deep;
         heed_taker(client, ew__call_chunk_valid(call, said.payload));
     } else {
         end_call(client, &said);
@@ -157,8 +159,9 @@ static void end_listing(ew__http_client *client, ew__http_said *said) {
     if (client->ask.status == 200) {
         ew__json_doc doc;
         bool good = ew__json_parse(&doc, body) == EW_OK && doc.type == EW_JSON_OBJECT;
-        *said =
-            (ew__http_said){.meaning = good ? EW__HTTP_RESULT : EW__HTTP_NONSENSE, .payload = good ? doc.root : body};
+        *said = (ew__http_said){.meaning = good ? EW__HTTP_RESULT : EW__HTTP_NONSENSE,
+                                .payload = good ? doc.root : body,
+                                .deep = good && doc.deep};
     } else if (client->ask.status == 404 || client->ask.status == 405 || client->ask.status == 501) {
         *said = (ew__http_said){
             .meaning = EW__HTTP_FAULT,

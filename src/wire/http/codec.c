@@ -77,6 +77,8 @@ ew_err ew__http_error_body(ew__buf *out, int code, const ew_fault *fault) {
         ew__buf_cstr(out, ",\"details\":");
         ew__buf_str(out, fault->details);
     }
+    if (fault->refused)
+        ew__buf_cstr(out, ",\"refused\":true");
     return ew__buf_char(out, '}');
 }
 
@@ -109,6 +111,15 @@ ew_status ew__http_status_of(int code) {
     default:
         return EW_STATUS_INTERNAL;
     }
+}
+
+void ew__http_write_http2_refusal(ew__out *out) {
+    static const char frames[] = "\0\0\0\4\0\0\0\0\0"   /* SETTINGS, empty: the server's preface */
+                                 "\0\0\x15\7\0\0\0\0\0" /* GOAWAY, 8 + 13 bytes */
+                                 "\0\0\0\0"             /* the last stream that was processed: none */
+                                 "\0\0\0\xd"            /* HTTP_1_1_REQUIRED */
+                                 "HTTP/1.1 only";       /* debug data */
+    ew__out_add(out, frames, sizeof frames - 1);
 }
 
 /* ---- blocks ---- */
@@ -180,11 +191,23 @@ void ew__http_write_row(ew__out *out, bool chunked, const ew_str *row, size_t n)
 
 /* ---- requests ---- */
 
+/*
+ * Whether a body without "data" has members that are likely the input itself. Genkit's clients leave
+ * "data" out if the input is undefined; "init" may then be the only member.
+ */
+static bool has_misplaced_input(ew_str object) {
+    ew_json_iter it = {0};
+    while (ew_json_next(object, &it))
+        if (!ew__str_is(it.key, EW_STR("\"init\"")))
+            return true;
+    return false;
+}
+
 const char *ew__http_read_envelope(ew_str body, ew_str *ret_input) {
     ew__json_doc doc;
     ew_err err = ew__json_parse(&doc, body);
     if (err == EW_ELIMIT)
-        return "the body nests more than 128 levels deep";
+        return "the body is nested too deep: the limit of the input is 120 levels";
     if (err != EW_OK)
         return "the body is not valid JSON";
     if (doc.type != EW_JSON_OBJECT)
@@ -193,6 +216,10 @@ const char *ew__http_read_envelope(ew_str body, ew_str *ret_input) {
     ew_str data = ew__json_find(&doc, EW_STR("data"), &repeated);
     if (repeated)
         return "the member \"data\" stands more than once";
+    if (EW__UNLIKELY(data.len == 0) && has_misplaced_input(doc.root))
+        return "the body has no member \"data\"; the input belongs there: {\"data\": INPUT}";
+    if (EW__UNLIKELY(doc.deep) && data.len && !ew__json_is_payload(data))
+        return "the input is nested too deep: the limit is 120 levels";
     *ret_input = data.len ? data : EW_STR("null");
     return NULL;
 }
@@ -218,21 +245,76 @@ static ew_str split_port(ew_str host, ew_str *port) {
     return ew__str(host.ptr, n);
 }
 
+/* "*.example.com" matches every name below example.com. */
+static bool name_matches(ew_str name, ew_str pattern) {
+    if (!ew__str_has_prefix(pattern, EW_STR("*.")))
+        return ew__str_is_nocase(name, pattern);
+    const ew_str suffix = ew__str(pattern.ptr + 1, pattern.len - 1);
+    return name.len > suffix.len && ew__str_is_nocase(ew__str(name.ptr + name.len - suffix.len, suffix.len), suffix);
+}
+
+/*
+ * Whether an entry of allow_hosts matches. An entry without a port matches the listener's port and no
+ * port. An entry with a port matches that port; a client leaves out 80 and 443, and a proxy may have
+ * ended its TLS, so that either may be meant then.
+ */
+static bool is_allowed(const ew__site *site, ew_str pattern, ew_str name, ew_str port) {
+    ew_str wanted;
+    if (!name_matches(name, split_port(pattern, &wanted)))
+        return false;
+    if (!wanted.ptr)
+        return !port.ptr || port_ok(site, port);
+    return port.ptr ? ew__str_is(port, wanted) : ew__str_is(wanted, EW_STR("80")) || ew__str_is(wanted, EW_STR("443"));
+}
+
 bool ew__http_host_ok(const ew__site *site, ew_str host, bool port_required) {
     if (host.len == 0)
         return false;
-    for (const char *const *allowed = site->allow_hosts; allowed && *allowed; allowed++)
-        if (ew__str_is_nocase(host, ew_str_from(*allowed)))
-            return true;
     ew_str port;
     ew_str name = split_port(host, &port);
+    for (const char *const *allowed = site->allow_hosts; allowed && *allowed; allowed++)
+        if (is_allowed(site, ew_str_from(*allowed), name, port))
+            return true;
     if (port.ptr ? !port_ok(site, port) : port_required && site->port != (site->secure ? 443 : 80))
         return false;
-    for (const char *const *allowed = site->allow_hosts; allowed && *allowed; allowed++)
-        if (ew__str_is_nocase(name, ew_str_from(*allowed)))
-            return true;
     return ew__str_is_nocase(name, EW_STR("localhost")) || ew__str_is(name, EW_STR("127.0.0.1")) ||
            ew__str_is(name, EW_STR("[::1]"));
+}
+
+/* A byte that a host name, an IPv4 address or (in brackets) an IPv6 address may have. */
+static bool is_host_byte(char c, bool brackets) {
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return letter || c == '.' || (brackets ? c == ':' : c == '-' || c == '_');
+}
+
+static bool is_host_name(ew_str name) {
+    bool brackets = name.len > 2 && name.ptr[0] == '[' && name.ptr[name.len - 1] == ']';
+    if (brackets)
+        name = ew__str(name.ptr + 1, name.len - 2);
+    else if (ew__str_has_prefix(name, EW_STR("*.")))
+        name = ew__str(name.ptr + 2, name.len - 2);
+    for (size_t i = 0; i < name.len; i++)
+        if (!is_host_byte(name.ptr[i], brackets))
+            return false;
+    return name.len > 0;
+}
+
+const char *ew__http_host_problem(ew_str pattern) {
+    ew_str port;
+    ew_str name = split_port(pattern, &port);
+    uint64_t number = 0;
+    if (ew__str_is(pattern, EW_STR("*")))
+        return "a single * is not supported: use *.DOMAIN";
+    for (size_t i = 0; i + 3 <= pattern.len; i++)
+        if (memcmp(pattern.ptr + i, "://", 3) == 0)
+            return "it is a URL: leave the scheme out";
+    if (port.ptr && memchr(port.ptr, ':', port.len))
+        return "an IPv6 address needs brackets";
+    if (port.ptr && (!ew__u64_parse(port, &number) || number == 0 || number > UINT16_MAX || port.ptr[0] == '0'))
+        return "its port is not a number from 1 to 65535";
+    if (!is_host_name(name))
+        return "expected NAME, *.DOMAIN or an address, with or without :PORT";
+    return NULL;
 }
 
 bool ew__http_origin_ok(const ew__site *site, ew_str origin) {

@@ -50,9 +50,18 @@ void ew__http_write_row(ew__out *out, bool chunked, const ew_str *row, size_t n)
 #define EW__HTTP_CHUNK_HEAD 20
 size_t ew__http_chunk_head(size_t length, char out[EW__HTTP_CHUNK_HEAD]);
 
+/*
+ * Appends the answer to a client that speaks HTTP/2 with prior knowledge, in HTTP/2: SETTINGS, then
+ * GOAWAY with HTTP_1_1_REQUIRED.
+ */
+void ew__http_write_http2_refusal(ew__out *out);
+
 /* ---- reading requests (serving) ---- */
 
-/* Takes the "data" member out of {"data":X}; absent means null. NULL or a line for people that says what is wrong. */
+/*
+ * Takes the "data" member out of {"data":X}. Without it the input is null, if the object has no other
+ * member than "init". Returns NULL, or a constant text that describes the error.
+ */
 const char *ew__http_read_envelope(ew_str body, ew_str *ret_input);
 
 /*
@@ -60,6 +69,8 @@ const char *ew__http_read_envelope(ew_str body, ew_str *ret_input);
  * port or none.
  */
 bool ew__http_host_ok(const ew__site *site, ew_str host, bool port_required);
+/* Why an entry of allow_hosts can match no Host: a constant text; NULL if it can match. */
+const char *ew__http_host_problem(ew_str pattern);
 bool ew__http_origin_ok(const ew__site *site, ew_str origin);
 bool ew__http_is_json(ew_str content_type);
 /* What an Accept field names: EW__ACCEPTS_... (wire/http_guest.h). */
@@ -82,6 +93,7 @@ typedef struct ew__http_said {
     ew__http_meaning meaning;
     ew_str payload; /* chunk or result */
     ew_fault fault; /* of a fault only */
+    bool deep;      /* for ew_call.deep */
 } ew__http_said;
 
 /* One block of a stream; from_error: it had the error: prefix. memory is for a message that had to be decoded. */

@@ -99,6 +99,7 @@ static void read_fault(ew__arena *memory, ew_str object, int http, ew_fault *fau
         fault->status = EW_STATUS_UNKNOWN;
     fault->message = decoded(memory, ew_json_member(object, EW_STR("message")));
     fault->details = ew_json_member(object, EW_STR("details"));
+    (void)ew_json_bool(ew_json_get(object, "/refused"), &fault->refused);
     if (!fault->message.ptr)
         fault->message = ew_str_from(ew_status_name(fault->status));
 }
@@ -144,11 +145,13 @@ void ew__http_read_block(ew__arena *memory, ew_str json, bool from_error, ew__ht
     ew__json_doc doc;
     if (EW__LIKELY(!from_error && is_plain(json, EW_STR("{\"message\":"), &ret->payload))) {
         ret->meaning = EW__HTTP_CHUNK;
+        ret->deep = false;
         return;
     }
     *ret = (ew__http_said){.meaning = EW__HTTP_NONSENSE};
     if (!read_object(json, &doc))
         return;
+    ret->deep = doc.deep;
     bool twice[3] = {false, false, false};
     ew_str message = ew__json_find(&doc, EW_STR("message"), &twice[0]);
     ew_str result = ew__json_find(&doc, EW_STR("result"), &twice[1]);
@@ -181,6 +184,7 @@ static void read_success(ew__arena *memory, ew_str body, ew__http_said *ret) {
     }
     if (!read_object(body, &doc))
         return;
+    ret->deep = doc.deep;
     ew_str error = ew__json_find(&doc, EW_STR("error"), &twice[0]);
     ew_str result = ew__json_find(&doc, EW_STR("result"), &twice[1]);
     if (twice[0] || twice[1])
@@ -217,6 +221,7 @@ void ew__http_read_answer(ew__arena *memory, int status, ew_str body, ew__http_s
     } else if (status < 400) {
         ret->fault = ew__http_unexpected(memory, status);
     } else if (read_object(body, &doc)) {
+        ret->deep = doc.deep;
         ew_str error = ew__json_find(&doc, EW_STR("error"), NULL);
         if (error.len)
             read_error_member(memory, error, status, &ret->fault);

@@ -20,6 +20,7 @@ static void answer(ew__exchange *exchange, int status, const ew__rpc_out *messag
         head.type = EW_STR("application/json");
         head.length = message->len;
     }
+    head.until_close = status == 204; /* which has no length */
     head.extra = exchange->extra;
     ew__http_write_head(&conn->out, &head, ew__http_date_now(conn));
     if (message)
@@ -53,8 +54,9 @@ static void block(ew__exchange *exchange, const ew__rpc_out *lines, ew_call *own
     write_event(exchange, ew__str(NULL, 0), lines, owner);
 }
 
+/* Without a blank line: some parsers (httpx-sse) take it for the end of an empty event. */
 static void comment(ew__exchange *exchange) {
-    ew__out_str(&exchange->conn->out, server_of(exchange)->minor > 0 ? EW_STR("3\r\n:\n\n\r\n") : EW_STR(":\n\n"));
+    ew__out_str(&exchange->conn->out, server_of(exchange)->minor > 0 ? EW_STR("2\r\n:\n\r\n") : EW_STR(":\n"));
     ew__http_send_out(server_of(exchange));
 }
 

@@ -21,6 +21,7 @@ ew_err ew__http_server_init(ew__peer *peer);
 void ew__http_server_input(ew__peer *peer, const uint8_t *bytes, size_t n);
 uint8_t *ew__http_server_reserve(ew__peer *peer, size_t *ret_size);
 void ew__http_server_eof(ew__peer *peer);
+void ew__http_server_hung_up(ew__peer *peer);
 void ew__http_server_drained(ew__peer *peer);
 void ew__http_server_gone(ew__peer *peer, ew_err why);
 

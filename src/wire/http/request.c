@@ -135,9 +135,11 @@ static void read_fields(fields *all, const ew__http_head *head) {
  */
 static const char *unwelcome(const ew__site *site, const ew__http_head *head, const fields *all) {
     if ((all->host.count > 0 || head->minor > 0) && !ew__http_host_ok(site, all->host.value, false))
-        return "this Host is not served here; --allow-host NAME allows it";
+        return "this Host is not served here; --allow-host NAME[:PORT] (allow_hosts in the configuration file) allows "
+               "it";
     if (all->origin.count > 0 && (all->origin.count > 1 || !ew__http_origin_ok(site, all->origin.value)))
-        return "requests from this Origin are not allowed";
+        return "requests from this Origin are not allowed; --allow-host NAME[:PORT] (allow_hosts in the configuration "
+               "file) allows its host";
     if (all->fetch_site.count > 0 && ew__str_is_nocase(all->fetch_site.value, EW_STR("cross-site")))
         return "requests from other sites are not allowed";
     return NULL;
@@ -145,10 +147,19 @@ static const char *unwelcome(const ew__site *site, const ew__http_head *head, co
 
 /* ---- POST ---- */
 
+/* "/greet/" is "/greet", unless an action has a name that ends with the slash. */
+static ew_err find_action(const ew__actions *actions, ew_str *path, ew__action **ret) {
+    ew_err err = ew__actions_find(actions, *path, ret);
+    if (err != EW_ENOTFOUND || path->len < 3 || path->ptr[path->len - 1] != '/')
+        return err;
+    path->len--;
+    return ew__actions_find(actions, *path, ret);
+}
+
 static void read_action(ew__http_server *server, ew_str path) {
     const ew__actions *actions = server->peer.conn->site->actions;
     ew__action *action = NULL;
-    ew_err err = ew__actions_find(actions, path, &action);
+    ew_err err = find_action(actions, &path, &action);
     if (err == EW_OK) {
         server->action = ew__action_ref(action);
         return;
@@ -370,6 +381,7 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     server->websocket = false;
     server->page = EW__PAGE_NONE;
     server->exchange.guest = NULL;
+    server->who.local = conn->who.local;
     if (EW__UNLIKELY(conn->home->gate != NULL))
         ew__http_identify(server);
     char stack[1024];

@@ -66,6 +66,7 @@ void ew__http_respond_fault(ew__http_server *server, int status, ew_str extra, c
 
 void ew__http_respond_error(ew__http_server *server, int status, ew_str extra, const char *message) {
     ew_fault fault = {.status = ew__http_status_of(status), .message = ew_str_from(message)};
+    fault.refused = status == 429 || status == 503; /* another server may accept the request */
     if (server->call && server->call->trace.trace_id[0]) {
         ew__http_respond_fault(server, status, extra, &fault, &server->call->trace);
         return;

@@ -228,6 +228,10 @@ static void open_call(ew__http_server *server) {
         ew__http_respond_error(server, 400, NONE, problem);
         return;
     }
+    if (EW__UNLIKELY(server->call->input.len > ew__payload_bytes(home_of(server)->limits))) {
+        ew__http_respond_error(server, 413, NONE, "the input is larger than this server accepts (frame_bytes)");
+        return;
+    }
     server->phase = EW__HTTP_RUNNING;
     ew__action *action = server->action;
     server->action = NULL;
@@ -246,9 +250,21 @@ static void on_end(ew__http_server *server) {
         open_call(server);
 }
 
+static void refuse_http2(ew__http_server *server) {
+    ew__log(home_of(server)->env, EW_LOG_WARN, "http",
+            "refused HTTP/2 with prior knowledge: this server speaks HTTP/1.1 only");
+    ew__http_write_http2_refusal(&server->peer.conn->out);
+    ew__http_send_out(server);
+    ew__http_exchange_done(server);
+}
+
 static void on_error(ew__http_server *server) {
     ew__http1 *reader = ew__http_reader(server);
     server->keep_alive = false;
+    if (ew__http1_is_http2(reader)) {
+        refuse_http2(server);
+        return;
+    }
     ew__http_respond_error(server, ew__http1_error_status(reader), NONE, ew__http1_error_text(reader));
 }
 
@@ -363,6 +379,12 @@ void ew__http_server_eof(ew__peer *peer) {
     drop_request(server);
     if (server->phase != EW__HTTP_CLOSED)
         close_after_answer(server);
+}
+
+/* Requests that are held back until earlier answers were read are still answered. */
+void ew__http_server_hung_up(ew__peer *peer) {
+    if (((ew__http_server *)(void *)peer)->phase == EW__HTTP_RUNNING)
+        ew__http_server_eof(peer);
 }
 
 void ew__http_server_drained(ew__peer *peer) {

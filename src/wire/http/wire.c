@@ -72,6 +72,7 @@ const ew__wire ew__wire_http = {
     .reserve = reserve,
     .input = input,
     .eof = eof,
+    .hung_up = ew__http_server_hung_up,
     .drained = drained,
     .drain = drain,
     .gone = gone,

@@ -58,7 +58,7 @@ static void done(ew__jr_call *entry, ew_str result) {
     ew__rpc_reader_call_ended(&peer->reader);
 }
 
-static void fail_with(ew__jr_call *entry, ew_str error) {
+void ew__jr_fail_with(ew__jr_call *entry, ew_str error) {
     ew__jr_peer *peer = ew__jr_peer_of(entry);
     char text[MESSAGE_ROOM];
     ew_fault fault;
@@ -93,9 +93,11 @@ static ew_err on_input(ew_call *call, ew_str chunk) {
 
 static void on_input_end(ew_call *call) {
     ew__jr_call *entry = call->callee_ud;
-    if (entry->phase == EW__JR_ASKING &&
-        ew__jr_row_add(call->home->env, &entry->left.held, ew__str(NULL, 0), true) == EW_OK)
+    if (entry->phase == EW__JR_ASKING) {
+        if (ew__jr_row_add(call->home->env, &entry->left.held, ew__str(NULL, 0), true) != EW_OK)
+            ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
         return;
+    }
     entry->base.input_open = false;
     send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
 }
@@ -135,6 +137,17 @@ static void on_cancel(ew_call *call, ew__cancel_why why) {
         ew__jr_fail(entry, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled");
 }
 
+void ew__jr_leave(ew__peer *base) {
+    ew__jr_peer *peer = (ew__jr_peer *)(void *)base;
+    for (ew__rpc_call *at = peer->calls.sent.first; at; at = at->next) {
+        ew__jr_call *entry = ew__jr_call_of(at);
+        if (entry->phase == EW__JR_ASKING || entry->cancelling)
+            continue;
+        entry->cancelling = true;
+        send_cancel(entry);
+    }
+}
+
 static void on_room(ew_call *call) {
     ew__jr_call *entry = call->callee_ud;
     ew__rpc_call_unblock(&entry->base);
@@ -156,10 +169,23 @@ uint32_t ew__jr_capacity(const ew__peer *base) {
     return peer->reader.closed || peer->reader.draining || peer->reader.eof ? 0 : ew__rpc_capacity(&peer->calls);
 }
 
+/* A foreign peer may keep state per connection, and is not asked for streams. */
+ew__sharing ew__jr_sharing(const ew__peer *base) {
+    const ew__jr_peer *peer = (const ew__jr_peer *)(const void *)base;
+    return peer->kind == EW__JR_OTHER ? EW__SHARING_ANY : ew__rpc_sharing(&peer->calls);
+}
+
+/* The user has asked for events: of everywire, or of another peer that sends them. */
+static bool wants_events(const ew__jr_peer *peer, const ew_call *call) {
+    return call->wants_chunks && peer->peer.conn->site->dialect & EW__JSONRPC_EVENTS;
+}
+
 /* What goes into the method, so that only one of ours is told. */
 static ew__jr_query query_of(const ew__jr_peer *peer, const ew_call *call) {
     bool told = peer->kind == EW__JR_EVERYWIRE && call->kind == EW__CALL_RUN;
-    return (ew__jr_query){.stream = told && call->wants_chunks && !call->notify, .hops = told ? call->hops : 0};
+    uint8_t form = wants_events(peer, call) ? EW__JR_EVENTS : EW__JR_CHUNKS;
+    return (ew__jr_query){.stream = told && call->wants_chunks && !call->notify ? form : EW__JR_NO_STREAM,
+                          .hops = told ? call->hops : 0};
 }
 
 /* Most names are short and plain, and leave without a query: there is nothing to escape, nor to allocate. */
@@ -173,6 +199,14 @@ static bool quote_plain(ew_str action, const ew__jr_query *query, char room[METH
     return true;
 }
 
+/* JSON-RPC 2.0 has no null params: without input the member is left out, unless the peer requires it. */
+static ew_str params_of(const ew__jr_peer *peer, const ew_call *call, ew_str input) {
+    if (call->kind == EW__CALL_LIST)
+        return EW_STR("{}");
+    bool omit = ew_json_typeof(input) == EW_JSON_NULL && !(peer->peer.conn->site->dialect & EW__JSONRPC_NULL_PARAMS);
+    return omit ? ew__str(NULL, 0) : input;
+}
+
 /* Writes the request. EW_OK, EW_ENOMEM, EW_ELIMIT (too large). */
 static ew_err send_request(ew__jr_peer *peer, ew_call *call, ew_str id) {
     ew__jr_query query = query_of(peer, call);
@@ -180,8 +214,8 @@ static ew_err send_request(ew__jr_peer *peer, ew_call *call, ew_str id) {
     ew__rpc_out message;
     char room[METHOD_ROOM];
     ew_err err = EW_OK;
-    bool list = call->kind == EW__CALL_LIST;
-    ew_str params = call->input, method, action = list ? EW_STR("rpc.discover") : call->key;
+    ew_str params = call->input, method;
+    ew_str action = call->kind == EW__CALL_LIST ? EW_STR("rpc.discover") : call->key;
     ew__buf_init(&buf, call->home->env, SIZE_MAX / 2);
     if (EW__UNLIKELY(!quote_plain(action, &query, room, &method))) {
         err = ew__jr_write_method(&buf, action, &query);
@@ -192,7 +226,7 @@ static ew_err send_request(ew__jr_peer *peer, ew_call *call, ew_str id) {
         err = line_err;
     if (err == EW_OK) {
         ew__rpc_put_request(&message, id, method, call->has_input ? EW__RPC_STREAM_OPEN : 0,
-                            list ? EW_STR("{}") : params);
+                            params_of(peer, call, params));
         if (ew__rpc_fits(&peer->calls, message.len))
             ew__jr_send(peer, &message, line.len ? NULL : call);
         else
@@ -209,21 +243,32 @@ static ew_str unsent_reason(ew_err err) {
                                : EW_STR("out of memory");
 }
 
-/* Input that came while the peer was asked what it is follows its request at once. */
+/* A chunk of the input cannot be sent. The peer must not take what is left for the whole input. */
+static void fail_input(ew__jr_call *entry, ew_err err) {
+    send_cancel(entry);
+    ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
+                err == EW_ENOMEM ? "out of memory" : "an input chunk is too large for this connection");
+}
+
+/* Input that came while the peer was asked what it is follows its request at once. The call may end. */
 static void send_held(ew__jr_call *entry) {
-    ew_call *call = entry->base.call;
+    ew_call *call = ew_call_ref(entry->base.call);
     ew__jr_held *item;
-    while ((item = ew__jr_row_take(&entry->left.held)) != NULL) {
+    ew_err err = EW_OK;
+    while (err >= 0 && (item = ew__jr_row_take(&entry->left.held)) != NULL) {
         if (item->close) {
             entry->base.input_open = false;
             send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
         } else {
-            (void)ew__jr_send_chunk(entry, ew__str(item->bytes, item->len));
+            err = ew__jr_send_chunk(entry, ew__str(item->bytes, item->len));
         }
         ew__jr_held_free(call->home->env, item);
     }
-    if (!entry->base.waiting)
+    if (err < 0 && !ew__jr_peer_of(entry)->reader.closed) /* else the call ends with the connection */
+        fail_input(entry, err);
+    else if (err >= 0 && !entry->base.waiting)
         ew__call_input_room(call);
+    ew_call_unref(call);
 }
 
 static void notify(ew__jr_peer *peer, ew_call *call) {
@@ -244,6 +289,7 @@ void ew__jr_send_now(ew__jr_call *entry) {
         return;
     }
     entry->phase = EW__JR_SENT;
+    entry->events = wants_events(peer, call);
     ew_err err = send_request(peer, call, entry->base.id);
     if (err == EW_OK)
         send_held(entry);
@@ -290,12 +336,10 @@ ew_err ew__jr_open(ew__peer *base, ew_call *call) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
         return EW_OK;
     }
-    if (asks) {
-        entry->phase = EW__JR_ASKING;
-        ew__jr_ask(peer);
-    } else {
+    if (asks)
+        ew__jr_ask(peer, entry);
+    else
         ew__jr_send_now(entry);
-    }
     return EW_OK;
 }
 
@@ -318,13 +362,19 @@ void ew__jr_overrun(ew__jr_call *entry) {
     ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW__RPC_OVERRUN);
 }
 
+void ew__jr_fail_large(ew__jr_call *entry, const char *problem) {
+    if (entry->phase == EW__JR_STREAMING)
+        send_cancel(entry);
+    ew__jr_fail(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_RESOURCE_EXHAUSTED, problem);
+}
+
 /* false: the call has ended, and entry with it. */
 static bool give_row(ew__jr_call *entry, const ew_str *row, size_t *n) {
     ew_call *call = ew_call_ref(entry->base.call); /* the caller may let go while it takes the chunk */
     ew_err err = *n == 1 ? ew__call_chunk_valid(call, row[0]) : ew__call_chunk_row(call, row, n);
     bool lives = call->callee_open;
     if (lives && err == EW_FULL)
-        ew__rpc_call_block(&entry->base);
+        ew__rpc_call_block(&entry->base, *n, ew__row_bytes(row, *n));
     ew_call_unref(call);
     return lives;
 }
@@ -334,13 +384,63 @@ static bool give_chunk(ew__jr_call *entry, ew_str json) {
     return give_row(entry, &json, &n);
 }
 
+static void break_stream(ew__jr_call *entry, const char *problem) {
+    send_cancel(entry);
+    ew__jr_fail(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL, problem);
+}
+
+/* The end of the call is kept until the close frame. false: the call has ended, and entry with it. */
+static bool keep_end(ew__jr_call *entry, uint8_t end, ew_str value) {
+    entry->left.end = end;
+    if (ew__arena_str(&entry->base.call->arena, value, &entry->left.base) == EW_OK)
+        return true;
+    ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
+    return false;
+}
+
+/* false: the call has ended, and entry with it. */
+static bool take_event(ew__jr_call *entry, ew_str data) {
+    bool object = ew_json_typeof(data) == EW_JSON_OBJECT && entry->left.end == EW__JR_END_NONE;
+    ew_str chunk = object ? ew_json_member(data, EW_STR("chunk")) : ew__str(NULL, 0);
+    ew_str result = object ? ew_json_member(data, EW_STR("result")) : chunk;
+    ew_str error = object ? ew_json_member(data, EW_STR("error")) : chunk;
+    if (chunk.len)
+        return give_chunk(entry, chunk);
+    if (result.len)
+        return keep_end(entry, EW__JR_END_RESULT, result);
+    if (error.len)
+        return keep_end(entry, EW__JR_END_ERROR, error);
+    break_stream(entry, "a frame of the stream is not an event: {\"chunk\":C}, {\"result\":R} or {\"error\":E}");
+    return false;
+}
+
+/* The data of a frame; empty if it has none. false: the call has ended, and entry with it. */
+static bool take_data(ew__jr_call *entry, ew_str data) {
+    ew_str value = data.len ? data : EW_STR("null");
+    return entry->events ? take_event(entry, value) : give_chunk(entry, value);
+}
+
+static void end_events(ew__jr_call *entry) {
+    if (entry->left.end == EW__JR_END_RESULT)
+        done(entry, entry->left.base);
+    else if (entry->left.end == EW__JR_END_ERROR)
+        ew__jr_fail_with(entry, entry->left.base);
+    else
+        ew__jr_fail(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL,
+                    "the stream was closed without a result or an error");
+}
+
 /* The close frame of everywire carries the end of the call; that of any other peer nothing. */
 static void end_stream(ew__jr_call *entry, ew_str data) {
+    if (entry->events) {
+        end_events(entry);
+        return;
+    }
     bool object = ew_json_typeof(data) == EW_JSON_OBJECT;
     ew_str result = object ? ew_json_member(data, EW_STR("result")) : data;
     ew_str error = object ? ew_json_member(data, EW_STR("error")) : data;
     if (object && error.len)
-        fail_with(entry, error);
+        ew__jr_fail_with(entry, error);
     else
         done(entry, object && result.len ? result : entry->left.base);
 }
@@ -355,7 +455,7 @@ static void deliver_held(ew__jr_call *entry) {
             end_stream(entry, data);
             lives = false;
         } else {
-            lives = give_chunk(entry, data.len ? data : EW_STR("null"));
+            lives = take_data(entry, data);
         }
         ew__jr_held_free(call->home->env, item);
     }
@@ -389,15 +489,44 @@ static void on_listing(ew__jr_call *entry, ew_str document) {
         ew__jr_fail(entry, err == EW_EPROTO ? EW_ORIGIN_PROTOCOL : EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL,
                     err == EW_EPROTO ? "the answer to rpc.discover is no OpenRPC document" : "out of memory");
     ew__buf_done(&listing);
-    if (peer->kind < EW__JR_EVERYWIRE)
+    if (peer->kind <= EW__JR_ASKED)
         ew__jr_learn(peer, everywire);
+}
+
+/* A call that was cancelled has its own end: an error without an id may be the answer to the cancel. */
+static bool is_in_flight(const ew__rpc_call *base) {
+    const ew__jr_call *entry = (const ew__jr_call *)(const void *)base;
+    return entry->phase != EW__JR_ASKING && !entry->cancelling;
+}
+
+/* JSON-RPC 2.0 allows objects and arrays as params: strict peers cannot read a request with any other value. */
+static bool is_bare(const ew__rpc_call *base) {
+    ew_json_type type = ew_json_typeof(base->call->input);
+    return is_in_flight(base) && ((const ew__jr_call *)(const void *)base)->phase == EW__JR_SENT &&
+           type != EW_JSON_OBJECT && type != EW_JSON_ARRAY && type != EW_JSON_NULL;
+}
+
+void ew__jr_unnamed_error(ew__jr_peer *peer, ew_str error) {
+    ew__rpc_call *bare, *one;
+    uint32_t n_bare = ew__rpc_calls_count(&peer->calls, is_bare, &bare);
+    uint32_t n = ew__rpc_calls_count(&peer->calls, is_in_flight, &one);
+    bool asked = peer->kind == EW__JR_ASKED;
+    ew__rpc_log_unnamed(&peer->calls, error);
+    if (n_bare == 1)
+        ew__jr_fail_with(ew__jr_call_of(bare), error);
+    else if (n == 1 && !asked)
+        ew__jr_fail_with(ew__jr_call_of(one), error);
+    else if (n == 0 && asked)
+        ew__jr_learn(peer, false);
+    else
+        ew__rpc_late(&peer->calls);
 }
 
 void ew__jr_answer(ew__jr_call *entry, const ew__rpc *message) {
     if (entry->phase != EW__JR_SENT)
         ew__rpc_late(entry->base.all); /* a second answer, or one to a question that was not put */
     else if (message->kind == EW__RPC_ERROR)
-        fail_with(entry, message->error);
+        ew__jr_fail_with(entry, message->error);
     else if (message->stream == EW__RPC_STREAM_OPEN)
         open_stream(entry, message->result);
     else if (entry->base.call->kind == EW__CALL_LIST)
@@ -436,6 +565,8 @@ void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message) {
         ew__rpc_late(entry->base.all);
     else if (message->stream == EW__RPC_STREAM_CLOSE)
         end_stream(entry, message->data);
+    else if (entry->events)
+        (void)take_event(entry, message->data.len ? message->data : EW_STR("null"));
     else
         ew__jr_answer_chunk(entry, message->data.len ? message->data : EW_STR("null"));
 }

@@ -5,7 +5,9 @@
 #include "wire/jsonrpc/codec.h"
 #include "wire/hops.h"
 
-#define STREAM EW_STR("stream=true")
+#define STREAM EW_STR("stream=")
+#define CHUNKS EW_STR("stream=true")
+#define EVENTS EW_STR("stream=events")
 #define HOPS EW_STR("hops=")
 
 /* ---- faults ---- */
@@ -53,6 +55,10 @@ void ew__jr_read_fault(ew_str error, char *text, size_t capacity, ew_fault *ret)
 
 /* ---- methods ---- */
 
+static uint8_t read_stream(ew_str member) {
+    return ew__str_is(member, CHUNKS) ? EW__JR_CHUNKS : ew__str_is(member, EVENTS) ? EW__JR_EVENTS : EW__JR_NO_STREAM;
+}
+
 /* false: there is something in it that is not known, or comes again. */
 static bool read_query(ew_str query, ew__jr_query *ret) {
     bool has_hops = false, more = true;
@@ -60,8 +66,10 @@ static bool read_query(ew_str query, ew__jr_query *ret) {
         const char *next = memchr(query.ptr, '&', query.len);
         size_t n = next ? (size_t)(next - query.ptr) : query.len;
         ew_str member = ew__str(query.ptr, n);
-        if (!ret->stream && ew__str_is(member, STREAM)) {
-            ret->stream = true;
+        if (!ret->stream && ew__str_has_prefix(member, STREAM)) {
+            ret->stream = read_stream(member);
+            if (!ret->stream)
+                return false;
         } else if (!has_hops && ew__str_has_prefix(member, HOPS)) {
             has_hops = true;
             ret->hops = ew__hops_read(ew__str(member.ptr + HOPS.len, member.len - HOPS.len));
@@ -75,14 +83,14 @@ static bool read_query(ew_str query, ew__jr_query *ret) {
 }
 
 ew_str ew__jr_action_of(ew_str method, ew__jr_query *ret) {
-    *ret = (ew__jr_query){.stream = false};
+    *ret = (ew__jr_query){.stream = EW__JR_NO_STREAM};
     const char *mark = method.len ? memrchr(method.ptr, '?', method.len) : NULL;
     size_t n = mark ? (size_t)(mark - method.ptr) : 0;
     if (EW__LIKELY(n == 0))
         return method;
     if (read_query(ew__str(mark + 1, method.len - n - 1), ret))
         return ew__str(method.ptr, n);
-    *ret = (ew__jr_query){.stream = false};
+    *ret = (ew__jr_query){.stream = EW__JR_NO_STREAM};
     return method;
 }
 
@@ -93,7 +101,7 @@ ew_err ew__jr_write_method(ew__buf *buf, ew_str action, const ew__jr_query *quer
     buf->len--; /* the quote comes again */
     (void)ew__buf_char(buf, '?');
     if (query->stream)
-        (void)ew__buf_str(buf, STREAM);
+        (void)ew__buf_str(buf, query->stream == EW__JR_EVENTS ? EVENTS : CHUNKS);
     if (query->stream && query->hops)
         (void)ew__buf_char(buf, '&');
     if (query->hops) {
@@ -146,7 +154,7 @@ ew_err ew__jr_write_discover(ew__buf *buf, ew_str listing) {
     const char *comma = "";
     (void)ew__json_format(buf,
                           "{\"openrpc\":\"1.3.2\",\"info\":{\"title\":\"everywire\",\"version\":%Q,"
-                          "\"x-everywire\":{\"streams\":true}},\"methods\":[",
+                          "\"x-everywire\":{\"streams\":true,\"streamForms\":[\"true\",\"events\"]}},\"methods\":[",
                           ew_version());
     while (ew_json_next(listing, &it)) {
         (void)ew__buf_cstr(buf, comma);
@@ -156,7 +164,19 @@ ew_err ew__jr_write_discover(ew__buf *buf, ew_str listing) {
     return ew__buf_cstr(buf, "]}");
 }
 
-bool ew__jr_is_everywire(ew_str document) { return ew_json_get_bool(document, "/info/x-everywire/streams", false); }
+bool ew__jr_is_everywire(ew_str document) {
+    bool streams = false;
+    (void)ew_json_bool(ew_json_get(document, "/info/x-everywire/streams"), &streams);
+    return streams;
+}
+
+/* Only everywire names a status in the data of an error. */
+bool ew__jr_is_everywire_error(ew_str error) {
+    ew_fault fault = {.status = EW_STATUS_OK};
+    if (ew_json_typeof(error) == EW_JSON_OBJECT)
+        ew__rpc_read_fault_data(ew_json_member(error, EW_STR("data")), &fault);
+    return fault.status != EW_STATUS_OK;
+}
 
 /* The parameters of a foreign method as the schema of its input: an object with these members. */
 static void write_input_schema(ew__buf *buf, ew_str params) {

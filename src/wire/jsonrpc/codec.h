@@ -17,10 +17,17 @@ ew_err ew__jr_write_fault(ew__buf *buf, int64_t code, const ew_fault *fault);
 /* What a peer's error says, whatever it is. The message is a slice of it, or decoded into text. */
 void ew__jr_read_fault(ew_str error, char *text, size_t capacity, ew_fault *ret);
 
+/* How the result of a call is streamed. */
+enum {
+    EW__JR_NO_STREAM,
+    EW__JR_CHUNKS, /* ?stream=true: data frames are the chunks, the close frame has the end */
+    EW__JR_EVENTS  /* ?stream=events: data frames are {"chunk":C}, then {"result":R} or {"error":E} */
+};
+
 /* What a method says beside the action's name, as a query: "greet?stream=true&hops=2". */
 typedef struct ew__jr_query {
-    bool stream;
-    uint8_t hops; /* everywires that the call has crossed */
+    uint8_t stream; /* EW__JR_NO_STREAM ... */
+    uint8_t hops;   /* everywires that the call has crossed */
 } ew__jr_query;
 
 /* The action that a method names. A query that has anything else in it, or anything twice, is a part of the name. */
@@ -32,6 +39,8 @@ ew_err ew__jr_write_method(ew__buf *buf, ew_str action, const ew__jr_query *quer
 ew_err ew__jr_write_discover(ew__buf *buf, ew_str listing);
 /* Whether a peer's document is one of ours: then it knows queries. */
 bool ew__jr_is_everywire(ew_str document);
+/* Whether the error that answers rpc.discover is one of everywire: the list is too large, or not for this caller. */
+bool ew__jr_is_everywire_error(ew_str error);
 /* Appends the listing of a document, ours or any OpenRPC one. EW_EPROTO: it is none. */
 ew_err ew__jr_read_discover(ew__buf *buf, ew_str document);
 

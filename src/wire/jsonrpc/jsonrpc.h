@@ -22,6 +22,9 @@ extern const ew__wire ew__wire_jsonrpc;
 typedef struct ew__jr_peer ew__jr_peer;
 typedef struct ew__jr_batch ew__jr_batch;
 
+/* The end that an event has carried; the close frame ends the call. */
+enum { EW__JR_END_NONE, EW__JR_END_RESULT, EW__JR_END_ERROR };
+
 /* Where a call that leaves stands. */
 enum {
     EW__JR_ASKING,   /* not sent: the peer was asked what it is */
@@ -42,10 +45,14 @@ typedef struct ew__jr_row {
     uint32_t n, bytes;
 } ew__jr_row;
 
-/* A call on this connection. Its timer: the incoming stream is silent; or (cancelled) the answer does not come. */
+/*
+ * A call on this connection. Its timer: rpc.discover is not answered; the incoming stream is silent; or (cancelled) the
+ * answer does not come.
+ */
 typedef struct ew__jr_call {
     ew__rpc_call base;
     bool streams;    /* came: its result goes out as a stream */
+    bool events;     /* the frames of its result stream are events (EW__JR_EVENTS) */
     bool cancelling; /* sent: the peer was asked to stop */
     uint8_t phase;   /* sent */
     union {
@@ -56,16 +63,16 @@ typedef struct ew__jr_call {
         } came;
         struct {
             ew__jr_row held;
-            ew_str base; /* the result of the base response */
+            ew_str base; /* the result of the base response; later the end that an event has carried */
+            uint8_t end; /* EW__JR_END_NONE ... */
         } left;
     };
 } ew__jr_call;
 
-/* Whether the peer is an everywire instance (ask.c). The values before EW__JR_EVERYWIRE are undecided. */
+/* Whether the peer is an everywire instance (ask.c). */
 enum {
     EW__JR_UNKNOWN, /* rpc.discover was not sent */
-    EW__JR_ASKED,   /* calls wait for the answer */
-    EW__JR_SILENT,  /* no answer in time; a late one still counts */
+    EW__JR_ASKED,   /* rpc.discover was not answered yet: calls that need the answer wait */
     EW__JR_EVERYWIRE,
     EW__JR_OTHER
 };
@@ -76,7 +83,6 @@ struct ew__jr_peer {
     ew__rpc_reader reader;
     ew__rpc_calls calls; /* of each that left we have a reference */
     ew__rpc_ids ids;
-    ew__timer answer;               /* rpc.discover is not answered */
     struct ew__jr_strays *strays;   /* frames of no call; made when the first comes */
     size_t batch_bytes;             /* answers of batches that are not complete yet */
     char asked_id[EW__RPC_ID_ROOM]; /* of rpc.discover */
@@ -127,6 +133,9 @@ void ew__jr_serve_frame(ew__jr_call *entry, const ew__rpc *message);
 /* Ends a call that came with a fault of the wire's own; code 0: by status. */
 void ew__jr_give_up(ew__jr_call *entry, int64_t code, ew_status status, const char *message);
 
+/* Answers a request that is too large, or nested too deep, to be read. */
+void ew__jr_refuse_large(ew__jr_peer *peer, const ew__rpc *message, const char *problem);
+
 /* ---- stray.c ---- */
 
 ew_err ew__jr_row_add(const ew_env *env, ew__jr_row *row, ew_str json, bool close); /* EW_OK or EW_ENOMEM */
@@ -152,24 +161,34 @@ void ew__jr_batch_unref(ew__jr_peer *peer, ew__jr_batch *batch); /* the last one
 /* ---- call.c ---- */
 
 ew_err ew__jr_open(ew__peer *base, ew_call *call);
+void ew__jr_leave(ew__peer *base); /* as ew__wire.leave */
 uint32_t ew__jr_capacity(const ew__peer *base);
+ew__sharing ew__jr_sharing(const ew__peer *base);
 const char *ew__jr_refuses(const ew_request_options *options);
 void ew__jr_answer(ew__jr_call *entry, const ew__rpc *message);
+void ew__jr_fail_with(ew__jr_call *entry, ew_str error); /* the peer's error */
+/*
+ * The peer reports an error without an id: it could not read a request. It is the end of the only call whose params are
+ * neither an object nor an array, or of the only call in flight. It is logged in any case.
+ */
+void ew__jr_unnamed_error(ew__jr_peer *peer, ew_str error);
 void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message);
 void ew__jr_answer_chunk(ew__jr_call *entry, ew_str data);                /* of a stream that is open */
 void ew__jr_answer_row(ew__jr_call *entry, const ew_str *row, size_t *n); /* ew__call_chunk_row */
 void ew__jr_send_now(ew__jr_call *entry);                                 /* the peer is known now */
 void ew__jr_fail(ew__jr_call *entry, ew_origin origin, ew_status status, const char *message);
 void ew__jr_overrun(ew__jr_call *entry); /* its stream held up the connection: the peer is asked to stop */
+/* A piece of its stream, or its answer, is too large to be read. A peer that still streams is asked to stop. */
+void ew__jr_fail_large(ew__jr_call *entry, const char *problem);
 void ew__jr_fail_sent(ew__jr_peer *peer, ew_origin origin, ew_status status, ew_str message);
 
 /* ---- ask.c ---- */
 
-/* Sends rpc.discover once per connection, and bounds the wait for its answer. */
-void ew__jr_ask(ew__jr_peer *peer);
+/* Lets a call wait for the kind of the peer, for a limited time. Sends rpc.discover once per connection. */
+void ew__jr_ask(ew__jr_peer *peer, ew__jr_call *entry);
 /* Whether the call cannot be sent before the kind of the peer is known. */
 bool ew__jr_asks_first(const ew__jr_peer *peer, const ew_call *call);
-/* Whether this id is that of an rpc.discover whose answer still matters. */
+/* Whether this id is that of an rpc.discover that was not answered yet. */
 bool ew__jr_asked(const ew__jr_peer *peer, ew_str id);
 /* Stores the kind of the peer and sends the calls that waited for it. */
 void ew__jr_learn(ew__jr_peer *peer, bool everywire);

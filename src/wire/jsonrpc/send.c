@@ -39,13 +39,19 @@ static bool may_send(const ew__jr_peer *peer, size_t len) {
     return ew__rpc_fits(&peer->calls, len) && ew__rpc_has_place(&peer->calls, len);
 }
 
+/* Input that we send is never made of events. */
+static bool is_event(const ew__jr_call *entry) { return entry->events && !entry->base.sent; }
+
 /* The ordinary way: a chunk that may be large, have newlines, or go behind a header. */
 static ew_err send_any_chunk(ew__jr_call *entry, ew_str json) {
     ew__jr_peer *peer = ew__jr_peer_of(entry);
     ew__rpc_out message;
     ew__buf line;
     ew_err err = ew__jr_one_line(peer, json, &line, &json);
-    ew__rpc_put_frame(&message, entry->base.id, EW__RPC_STREAM_DATA, json);
+    if (is_event(entry))
+        ew__rpc_put_event(&message, entry->base.id, EW__RPC_EVENT_CHUNK, json);
+    else
+        ew__rpc_put_frame(&message, entry->base.id, EW__RPC_STREAM_DATA, json);
     if (err == EW_OK && !may_send(peer, message.len))
         err = EW_ELIMIT;
     if (err == EW_OK)
@@ -64,7 +70,7 @@ static ew_err pace(ew__jr_call *entry) {
 ew_err ew__jr_send_chunk(ew__jr_call *entry, ew_str json) {
     ew__jr_peer *peer = ew__jr_peer_of(entry);
     size_t len = ew__rpc_data_frame_len(entry->base.id, json);
-    bool small = len < EW__RPC_SMALL && entry->base.id.len && json.len;
+    bool small = len < EW__RPC_SMALL && entry->base.id.len && json.len && !is_event(entry);
     ew_err err = EW_OK;
     if (EW__UNLIKELY(!small || peer->framing != EW__FRAMING_LINES || ew__json_has_newline(json)))
         err = send_any_chunk(entry, json);
@@ -80,7 +86,7 @@ ew_err ew__jr_send_row(ew__jr_call *entry, const ew_str *row, size_t *n) {
     ew_str id = entry->base.id;
     size_t around = ew__rpc_data_frame_len(id, ew__str(NULL, 0)) + 1;
     bool small = around + EW__ROW_CHUNK <= EW__RPC_SMALL && ew__rpc_fits(&peer->calls, around + EW__ROW_CHUNK);
-    if (EW__UNLIKELY(!small || id.len == 0 || peer->framing != EW__FRAMING_LINES)) {
+    if (EW__UNLIKELY(!small || id.len == 0 || peer->framing != EW__FRAMING_LINES || is_event(entry))) {
         *n = 1;
         return ew__jr_send_chunk(entry, row[0]);
     }

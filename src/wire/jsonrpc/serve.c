@@ -70,16 +70,37 @@ static ew_err on_chunk(ew_call *call, ew_str json) { return ew__jr_send_chunk(ca
 
 static ew_err on_row(ew_call *call, const ew_str *row, size_t *n) { return ew__jr_send_row(call->caller_ud, row, n); }
 
+/* Follows the event that carried the end. Peers that drop the data of close frames have seen it. */
+static void send_close(ew__jr_call *entry) {
+    ew__rpc_out message;
+    ew__rpc_put_frame(&message, entry->base.id, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
+    ew__jr_send(ew__jr_peer_of(entry), &message, NULL);
+}
+
 static void send_fault(ew__jr_call *entry, int64_t code, const ew_fault *fault) {
     ew__rpc_out message;
     ew__buf buf;
+    bool event = entry->came.accepted && entry->events;
     ew_str error = error_text(ew__jr_peer_of(entry), &buf, code, fault);
-    if (entry->came.accepted)
+    if (event)
+        ew__rpc_put_event(&message, entry->base.id, EW__RPC_EVENT_ERROR, error);
+    else if (entry->came.accepted)
         ew__rpc_put_close(&message, entry->base.id, true, error);
     else
         ew__rpc_put_error(&message, entry->base.id, error);
     respond(ew__jr_peer_of(entry), entry->came.batch, &message, NULL);
+    if (event)
+        send_close(entry);
     ew__buf_done(&buf);
+}
+
+static void put_result(ew__rpc_out *message, const ew__jr_call *entry, ew_str result) {
+    if (entry->events)
+        ew__rpc_put_event(message, entry->base.id, EW__RPC_EVENT_RESULT, result);
+    else if (entry->streams)
+        ew__rpc_put_close(message, entry->base.id, false, result);
+    else
+        ew__rpc_put_result(message, entry->base.id, 0, result);
 }
 
 static void send_result(ew__jr_call *entry, ew_str result) {
@@ -87,19 +108,19 @@ static void send_result(ew__jr_call *entry, ew_str result) {
     ew__rpc_out message;
     ew__buf line;
     ew_err err = ew__jr_one_line(peer, result, &line, &result);
-    if (entry->streams)
-        ew__rpc_put_close(&message, entry->base.id, false, result);
-    else
-        ew__rpc_put_result(&message, entry->base.id, 0, result);
+    put_result(&message, entry, result);
     bool fits = ew__rpc_fits(&peer->calls, message.len), place = ew__rpc_has_place(&peer->calls, message.len);
-    if (EW__LIKELY(err == EW_OK && fits && place))
+    if (EW__LIKELY(err == EW_OK && fits && place)) {
         respond(peer, entry->came.batch, &message, entry->base.call);
-    else
+        if (entry->events)
+            send_close(entry);
+    } else {
         send_fault(entry, 0,
                    &(ew_fault){.status = EW_STATUS_RESOURCE_EXHAUSTED,
                                .message = err    ? EW_STR("out of memory")
                                           : fits ? EW_STR("the reader is too slow: too much waits for it")
                                                  : EW_STR("the result is too large for this connection")});
+    }
     ew__buf_done(&line);
 }
 
@@ -173,7 +194,9 @@ static ew__jr_call *fill_call(ew__jr_peer *peer, ew_call *call, const ew__rpc *m
     memset(entry, 0, sizeof *entry);
     entry->base.all = &peer->calls;
     entry->base.call = call;
+    call->deep = peer->calls.deep;
     entry->streams = query->stream && message->id.len;
+    entry->events = entry->streams && query->stream == EW__JR_EVENTS;
     entry->base.input_open = message->stream == EW__RPC_STREAM_OPEN;
     call->caller_ud = entry;
     call->wire = ew__wire_jsonrpc.name;
@@ -377,14 +400,14 @@ static bool is_taken(const ew__jr_peer *peer, const ew__rpc *message) {
 static void serve_action(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew_str method) {
     const ew__actions *actions = peer->peer.conn->site->actions;
     ew__action *action = NULL;
-    ew_status status;
+    ew_fault fault;
     ew__jr_query query;
-    const char *why = ew__rpc_busy(&peer->calls, peer->reader.draining, &status);
+    bool busy = ew__rpc_busy(&peer->calls, peer->reader.draining, &fault);
     ew_str name = ew__jr_action_of(method, &query);
     ew_err err = actions ? ew__actions_find(actions, name, &action) : EW_ENOTFOUND;
-    if (why && message->id.len)
-        refuse(peer, batch, message->id, 0, status, ew_str_from(why));
-    else if (why)
+    if (busy && message->id.len)
+        refuse_with(peer, batch, message->id, 0, &fault);
+    else if (busy)
         ew__rpc_late(&peer->calls);
     else if (err != EW_OK)
         refuse_action(peer, message, batch, name, err);
@@ -419,11 +442,21 @@ void ew__jr_serve(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch
         ew__jr_stray_refuse(peer, message->id); /* it was refused, or is over: frames that follow are for nobody */
 }
 
+void ew__jr_refuse_large(ew__jr_peer *peer, const ew__rpc *message, const char *problem) {
+    if (is_taken(peer, message)) { /* an error with that id would end the call that runs */
+        ew__rpc_late(&peer->calls);
+        return;
+    }
+    refuse(peer, NULL, message->id, 0, EW_STATUS_RESOURCE_EXHAUSTED, ew_str_from(problem));
+    if (message->stream == EW__RPC_STREAM_OPEN)
+        ew__jr_stray_refuse(peer, message->id);
+}
+
 static void on_input(ew__jr_call *entry, ew_str json) {
     ew_call *call = ew_call_ref(entry->base.call); /* the handler may end the call in it, and entry goes with it */
     ew_err err = ew__call_input(call, json);
     if (call->caller_open && err == EW_FULL)
-        ew__rpc_call_block(&entry->base);
+        ew__rpc_call_block(&entry->base, 1, json.len);
     ew_call_unref(call);
 }
 

@@ -41,8 +41,11 @@ static void on_answer(ew__jr_peer *peer, const ew__rpc *message) {
     ew__jr_call *entry = ew__jr_find(&peer->calls.sent, message->id);
     if (entry)
         ew__jr_answer(entry, message);
+    else if (message->kind == EW__RPC_ERROR && ew__rpc_is_unnamed(message))
+        ew__jr_unnamed_error(peer, message->error);
     else if (ew__jr_asked(peer, message->id))
-        ew__jr_learn(peer, message->kind == EW__RPC_RESULT && ew__jr_is_everywire(message->result));
+        ew__jr_learn(peer, message->kind == EW__RPC_RESULT ? ew__jr_is_everywire(message->result)
+                                                           : ew__jr_is_everywire_error(message->error));
     else
         ew__rpc_late(&peer->calls);
 }
@@ -84,6 +87,7 @@ static void learn_framing(ew__jr_peer *peer) {
 static void on_text(ew__rpc_reader *reader, const ew__json_doc *doc) {
     ew__jr_peer *peer = jr_of_reader(reader);
     learn_framing(peer);
+    ew__rpc_calls_mark_depth(&peer->calls, doc);
     if (doc->type == EW_JSON_NULL)
         ew__rpc_late(&peer->calls); /* the reference codec passes over it */
     else if (doc->type == EW_JSON_ARRAY)
@@ -134,6 +138,37 @@ static void on_no_text(ew__rpc_reader *reader, ew__line_event event, const char 
         ew__jr_send_error(peer, ew__str(NULL, 0), EW__RPC_PARSE_ERROR, problem);
 }
 
+/* The call that a frame or an answer is for fails; a request is answered. */
+static bool on_refused(ew__rpc_reader *reader, const ew__rpc *message, const char *problem) {
+    ew__jr_peer *peer = jr_of_reader(reader);
+    ew__jr_call *sent = message->id.len ? ew__jr_find(&peer->calls.sent, message->id) : NULL;
+    ew__jr_call *came = message->id.len ? ew__jr_find(&peer->calls.served, message->id) : NULL;
+    learn_framing(peer);
+    switch (message->kind) {
+    case EW__RPC_REQUEST:
+        ew__jr_refuse_large(peer, message, problem);
+        return true;
+    case EW__RPC_RESULT:
+    case EW__RPC_ERROR:
+        came = NULL;
+        break;
+    case EW__RPC_FRAME:
+        break;
+    case EW__RPC_NOTIFICATION: /* nothing waits for an answer to it */
+        ew__rpc_late(&peer->calls);
+        return true;
+    default:
+        return false;
+    }
+    if (sent)
+        ew__jr_fail_large(sent, problem);
+    else if (came)
+        ew__jr_give_up(came, 0, EW_STATUS_RESOURCE_EXHAUSTED, problem);
+    else
+        ew__rpc_late(&peer->calls);
+    return true;
+}
+
 static void on_lost(ew__rpc_reader *reader, ew_origin origin, ew_status status, ew_str message) {
     ew__jr_fail_sent(jr_of_reader(reader), origin, status, message);
 }
@@ -153,26 +188,17 @@ static void on_ended(ew__rpc_reader *reader) {
         ew__jr_give_up(entry, 0, EW_STATUS_UNAVAILABLE, why);
 }
 
-static const ew__rpc_reader_ops reader_ops = {
-    .row = on_row, .piece = on_piece, .text = on_text, .refuse = on_no_text, .lost = on_lost, .ended = on_ended};
+static const ew__rpc_reader_ops reader_ops = {.row = on_row,
+                                              .piece = on_piece,
+                                              .text = on_text,
+                                              .refuse = on_no_text,
+                                              .refuse_message = on_refused,
+                                              .lost = on_lost,
+                                              .ended = on_ended};
 
 /* ---- life ---- */
 
-/* An object, an array, or a Content-Length header: what a connection of this wire begins with. */
-static int sniff(const uint8_t *bytes, size_t n) {
-    static const char header[] = "content-length:";
-    size_t i = 0, k = 0;
-    while (i < n && (bytes[i] == ' ' || bytes[i] == '\t' || bytes[i] == '\r' || bytes[i] == '\n'))
-        i++;
-    if (i == n)
-        return 0;
-    if (bytes[i] == '{' || bytes[i] == '[')
-        return 1;
-    for (; i < n && header[k]; i++, k++)
-        if ((bytes[i] | 0x20) != header[k] && bytes[i] != (uint8_t)header[k])
-            return -1;
-    return header[k] ? 0 : 1;
-}
+static int sniff(const uint8_t *bytes, size_t n) { return ew__line_begins(ew__str(bytes, n)); }
 
 static void overrun(ew__rpc_call *base) {
     static const char why[] = EW__RPC_OVERRUN;
@@ -212,6 +238,8 @@ static ew_err init(ew__peer *base) {
     ew__jr_peer *peer = jr_of(base);
     ew__framing framing = (ew__framing)base->conn->site->framing;
     peer->framing = framing == EW__FRAMING_HEADERS ? EW__FRAMING_HEADERS : EW__FRAMING_LINES;
+    if (base->role == EW__CALL && base->conn->site->dialect & EW__JSONRPC_NO_DISCOVER)
+        peer->kind = EW__JR_OTHER;
     ew__rpc_calls_init(&peer->calls, base->conn, &calls_ops);
     ew__rpc_ids_init(&peer->ids, base->conn->home->env);
     ew__rpc_reader_init(&peer->reader, base, &peer->calls, &reader_ops,
@@ -242,7 +270,6 @@ static void gone(ew__peer *base, ew_err why) {
         ew__call_release(call);
     }
     ew__rpc_reader_gone(&peer->reader, why);
-    ew__timer_stop(&base->conn->home->timers, &peer->answer);
     ew__jr_strays_free(peer);
     ew__rpc_calls_done(&peer->calls);
 }
@@ -261,6 +288,8 @@ const ew__wire ew__wire_jsonrpc = {
     .drain = drain,
     .gone = gone,
     .open = ew__jr_open,
+    .leave = ew__jr_leave,
     .capacity = ew__jr_capacity,
+    .sharing = ew__jr_sharing,
     .refuses = ew__jr_refuses,
 };

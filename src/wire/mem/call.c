@@ -109,6 +109,7 @@ ew_err ew__mem_open(ew__peer *peer, ew_call *call) {
     call->callee = &callee;
     call->callee_ud = entry;
     call->wire = peer->wire->name;
+    call->deep = true;
     ew__mem_send(mem, &frame);
     ew__call_input_room(call);
     return EW_OK;
@@ -139,6 +140,7 @@ static void on_fail(ew__mem_call *entry, const ew__mem_frame *frame) {
                       .message = frame->message,
                       .details = frame->details,
                       .retryable = (frame->flags & EW__MEM_RETRYABLE) != 0,
+                      .refused = (frame->flags & EW__MEM_REFUSED) != 0,
                       .retry_after_ms = frame->number};
     ew_call *call = detach(entry);
     ew__call_fault(call, &fault);

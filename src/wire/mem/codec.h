@@ -21,7 +21,7 @@ typedef enum ew__mem_event {
 } ew__mem_event;
 
 enum { EW__MEM_LIST = 1, EW__MEM_WANTS_CHUNKS = 2, EW__MEM_HAS_INPUT = 4 }; /* flags of open */
-enum { EW__MEM_RETRYABLE = 1 };                                             /* flags of fail */
+enum { EW__MEM_RETRYABLE = 1, EW__MEM_REFUSED = 2 };                        /* flags of fail */
 
 /* One frame; an event uses the members that its row in README.md names. */
 typedef struct ew__mem_frame {

@@ -18,13 +18,14 @@ static ew_err on_chunk(ew_call *call, ew_str json) {
 }
 
 static void send_fail(ew__mem_peer *peer, uint32_t id, const ew_fault *fault) {
-    ew__mem_frame frame = {.event = EW__MEM_FAIL,
-                           .id = id,
-                           .status = (uint8_t)fault->status,
-                           .flags = fault->retryable ? EW__MEM_RETRYABLE : 0,
-                           .number = fault->retry_after_ms,
-                           .message = fault->message,
-                           .details = fault->details};
+    ew__mem_frame frame = {
+        .event = EW__MEM_FAIL,
+        .id = id,
+        .status = (uint8_t)fault->status,
+        .flags = (uint8_t)((fault->retryable ? EW__MEM_RETRYABLE : 0) | (fault->refused ? EW__MEM_REFUSED : 0)),
+        .number = fault->retry_after_ms,
+        .message = fault->message,
+        .details = fault->details};
     if (!ew__mem_fits(peer, &frame))
         frame.message = frame.details = ew__str(NULL, 0); /* the status is what matters */
     ew__mem_send(peer, &frame);
@@ -32,6 +33,11 @@ static void send_fail(ew__mem_peer *peer, uint32_t id, const ew_fault *fault) {
 
 static void refuse(ew__mem_peer *peer, uint32_t id, ew_status status, ew_str message) {
     send_fail(peer, id, &(ew_fault){.status = status, .message = message});
+}
+
+/* Another peer may accept the call. */
+static void refuse_busy(ew__mem_peer *peer, uint32_t id, ew_status status, ew_str message) {
+    send_fail(peer, id, &(ew_fault){.status = status, .message = message, .refused = true});
 }
 
 static void on_end(ew_call *call, const ew__end *end) {
@@ -70,6 +76,7 @@ static void read_deadline(ew_call *call, uint64_t ms) {
 /* The frame's bytes go away; what the call keeps is copied into its memory. */
 static ew_err fill_call(ew_call *call, const ew__mem_frame *frame) {
     call->wire = ew__wire_mem.name;
+    call->deep = true;
     call->wants_chunks = (frame->flags & EW__MEM_WANTS_CHUNKS) != 0;
     call->has_input = (frame->flags & EW__MEM_HAS_INPUT) != 0;
     call->attempt = (uint32_t)frame->attempt;
@@ -134,11 +141,11 @@ static ew_err on_open(ew__mem_peer *peer, const ew__mem_frame *frame) {
     if (ew__mem_find(&peer->served, frame->id))
         return EW_EPROTO;
     if (site->draining || peer->draining) {
-        refuse(peer, frame->id, EW_STATUS_UNAVAILABLE, EW_STR("going down"));
+        refuse_busy(peer, frame->id, EW_STATUS_UNAVAILABLE, EW_STR("going down"));
     } else if (!site->actions) {
         refuse(peer, frame->id, EW_STATUS_UNIMPLEMENTED, EW_STR("this side offers no actions"));
     } else if (peer->served.n >= peer->peer.conn->home->limits->calls_per_connection) {
-        refuse(peer, frame->id, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("too many calls on this connection"));
+        refuse_busy(peer, frame->id, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("too many calls on this connection"));
     } else if (frame->flags & EW__MEM_LIST) {
         list(peer, frame->id);
     } else {

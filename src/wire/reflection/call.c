@@ -142,6 +142,8 @@ static void on_input_end(ew_call *call) {
         entry->left.held_end = true;
 }
 
+static void send_cancel(ew__rf_call *entry);
+
 /*
  * Runtimes drop input that comes before they have said that the action runs (the JavaScript one does): it is held back
  * until then. The call may end meanwhile.
@@ -155,6 +157,7 @@ static void begin_input(ew__rf_call *entry) {
     while (call->callee_open && at < held.len) {
         memcpy(&len, held.ptr + at, sizeof len);
         if (send_input(entry, ew__str(held.ptr + at + sizeof len, len)) < 0) {
+            send_cancel(entry); /* it waits for the rest of its input */
             ew__rf_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
                         "an input chunk is too large for this connection");
             break;
@@ -215,6 +218,17 @@ static void on_cancel(ew_call *call, ew__cancel_why why) {
     if (why != EW__CANCEL_ASKED ||
         ew__timer_set(timers_of(entry), &entry->base.timer, call->home->now + EW__MS(CANCEL_MS), on_no_end) != EW_OK)
         ew__rf_fail(entry, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled");
+}
+
+void ew__rf_leave(ew__peer *base) {
+    ew__rf_peer *peer = (ew__rf_peer *)(void *)base;
+    for (ew__rpc_call *at = peer->calls.sent.first; at; at = at->next)
+        send_cancel(ew__container_of(at, ew__rf_call, base));
+}
+
+void ew__rf_fail_large(ew__rf_call *entry, const char *problem) {
+    send_cancel(entry);
+    ew__rf_fail(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_RESOURCE_EXHAUSTED, problem);
 }
 
 void ew__rf_overrun(ew__rf_call *entry) {
@@ -388,7 +402,7 @@ static void give_row(ew__rf_call *entry, const ew_str *row, size_t *n) {
     ew_call *call = ew_call_ref(entry->base.call); /* the caller may let go while it takes the chunk */
     ew_err err = *n == 1 ? ew__call_chunk_valid(call, row[0]) : ew__call_chunk_row(call, row, n);
     if (call->callee_open && err == EW_FULL)
-        ew__rpc_call_block(&entry->base);
+        ew__rpc_call_block(&entry->base, *n, ew__row_bytes(row, *n));
     ew_call_unref(call);
 }
 
@@ -470,9 +484,24 @@ static void on_result(ew__rf_call *entry, const ew__json_doc *doc, ew_str result
     end_run(entry, &read);
 }
 
+static bool is_in_flight(const ew__rpc_call *base) {
+    return !((const ew__rf_call *)(const void *)base)->left.cancelling;
+}
+
+/* The runtime could not read a request, so its error has no id: it answers the only request in flight. NULL: not one. */
+static ew__rpc_call *unnamed(ew__rf_peer *peer, ew_str error) {
+    ew__rpc_call *one;
+    uint32_t n = ew__rpc_calls_count(&peer->calls, is_in_flight, &one);
+    ew__rpc_log_unnamed(&peer->calls, error);
+    return n == 1 && peer->n_cancels == 0 ? one : NULL;
+}
+
 /* Only calls that were sent on this connection are looked at: nobody can answer for another runtime. */
 void ew__rf_answered(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc *message) {
-    ew__rpc_call *entry = message->id.len ? ew__rpc_call_find(&peer->calls.sent, message->id) : NULL;
+    bool without_id = message->kind == EW__RPC_ERROR && ew__rpc_is_unnamed(message);
+    ew__rpc_call *entry = without_id        ? unnamed(peer, message->error)
+                          : message->id.len ? ew__rpc_call_find(&peer->calls.sent, message->id)
+                                            : NULL;
     if (!entry && peer->n_cancels > 0)
         peer->n_cancels--; /* that to a cancelAction: the call's own end says the rest */
     else if (!entry)

@@ -83,7 +83,8 @@ ew_str ew__rf_member_text(ew_str object, ew_str name, char *buf, size_t capacity
 static bool read_pid(ew_str value, int64_t *ret) {
     if (ew_json_typeof(value) != EW_JSON_NUMBER)
         return false;
-    double number = ew_json_get_double(value, "", 0);
+    double number = 0;
+    (void)ew_json_double(value, &number);
     if (ew_json_int64(value, ret) != EW_OK)
         *ret = number > -9e15 && number < 9e15 ? (int64_t)number : 0;
     return true;
@@ -177,6 +178,8 @@ static void read_details(ew_str details, ew_fault *ret, ew_str *ret_trace) {
             ret->retryable = ew__str_is(it.value, EW_STR("true"));
         else if (ew__str_is(it.key, EW_STR("\"retryAfterMs\"")))
             (void)ew_json_uint64(it.value, &ret->retry_after_ms);
+        else if (ew__str_is(it.key, EW_STR("\"refused\"")))
+            ret->refused = ew__str_is(it.value, EW_STR("true"));
         else
             more = true;
     }
@@ -218,8 +221,12 @@ ew_err ew__rf_write_fault(ew__buf *buf, int64_t code, const ew_fault *fault, ew_
         (void)ew__json_format(buf, "%s\"retryable\":%b", comma, fault->retryable);
         comma = ",";
     }
-    if (fault->retry_after_ms)
+    if (fault->retry_after_ms) {
         (void)ew__json_format(buf, "%s\"retryAfterMs\":%llu", comma, (unsigned long long)fault->retry_after_ms);
+        comma = ",";
+    }
+    if (fault->refused)
+        (void)ew__json_format(buf, "%s\"refused\":true", comma);
     return ew__buf_cstr(buf, "}}}");
 }
 

@@ -68,6 +68,7 @@ typedef struct ew__rf_peer {
     uint32_t n_cancels;     /* manager: answers to cancelAction that are still to come */
     uint32_t message_limit; /* manager: bytes of a message that this runtime is known to take; 0: the usual limit */
     uint16_t n_bad;         /* unreadable messages */
+    ew__skim *skim;         /* of a message that is too large; NULL: none has come */
     uint8_t dialect;
     uint8_t register_id_len;
     char register_id[EW__RPC_ID_ROOM]; /* runtime: of our request */
@@ -111,12 +112,14 @@ void ew__rf_watch(ew__rf_peer *peer);
 
 bool ew__rf_took_run(ew__rf_peer *peer, ew_str text); /* a text that can be told by its bytes, not parsed yet */
 void ew__rf_serve(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc *message);
+void ew__rf_give_up_large(ew__rf_call *entry, const char *problem); /* its input is too large to be read */
 void ew__rf_serve_overrun(ew__rf_call *entry);
 void ew__rf_serve_gone(ew__rf_peer *peer);
 
 /* ---- call.c ---- */
 
 ew_err ew__rf_open(ew__peer *base, ew_call *call);
+void ew__rf_leave(ew__peer *base); /* as ew__wire.leave */
 uint32_t ew__rf_capacity(const ew__peer *base);
 const char *ew__rf_refuses(const ew_request_options *options);
 #define EW__RF_ROW 32
@@ -128,6 +131,8 @@ void ew__rf_notified(ew__rf_peer *peer, const ew__json_doc *doc,
                      const ew__rpc *message); /* streamChunk, runActionState */
 void ew__rf_answered(ew__rf_peer *peer, const ew__json_doc *doc, const ew__rpc *message);
 void ew__rf_fail(ew__rf_call *entry, ew_origin origin, ew_status status, const char *message);
+/* A chunk of its stream is too large to be read: the runtime is asked to stop. */
+void ew__rf_fail_large(ew__rf_call *entry, const char *problem);
 void ew__rf_overrun(ew__rf_call *entry); /* its stream held up the connection: the runtime is asked to stop */
 void ew__rf_fail_all(ew__rf_peer *peer, ew_origin origin, ew_status status, const char *message);
 

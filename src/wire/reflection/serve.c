@@ -145,6 +145,10 @@ static void give_up(ew__rf_call *entry, ew_status status, const char *message) {
     let_go(entry);
 }
 
+void ew__rf_give_up_large(ew__rf_call *entry, const char *problem) {
+    give_up(entry, EW_STATUS_RESOURCE_EXHAUSTED, problem);
+}
+
 void ew__rf_serve_overrun(ew__rf_call *entry) {
     give_up(entry, EW_STATUS_RESOURCE_EXHAUSTED, "overrun: the input was not taken, and held up its connection");
 }
@@ -168,6 +172,7 @@ static ew__rf_call *fill_call(ew__rf_peer *peer, ew_call *call, const ew__rpc *m
     memset(entry, 0, sizeof *entry);
     entry->base.all = &peer->calls;
     entry->base.call = call;
+    call->deep = peer->calls.deep;
     entry->base.input_open = run->stream_input;
     entry->base.size = (uint32_t)(message->params.len + message->id.len);
     call->caller_ud = entry;
@@ -235,10 +240,12 @@ static void refuse_action(ew__rf_peer *peer, const ew__rpc *message, ew_str name
 static void start_run(ew__rf_peer *peer, const ew__rpc *message, const ew__rf_run *run, const char *problem) {
     const ew__site *site = peer->peer.conn->site;
     ew__action *action = NULL;
-    ew_status status = EW_STATUS_INVALID_ARGUMENT;
-    const char *busy = ew__rpc_busy(&peer->calls, site->draining || peer->draining, &status);
-    if (busy) {
-        refuse(peer, message, 0, status, busy);
+    ew_fault fault;
+    if (ew__rpc_busy(&peer->calls, site->draining || peer->draining, &fault)) {
+        if (message->id.len)
+            ew__rf_send_error(peer, message->id, 0, &fault, NONE);
+        else
+            ew__rpc_late(&peer->calls);
         return;
     }
     if (!problem && message->id.len && peer->calls.served.n && ew__rpc_call_find(&peer->calls.served, message->id))
@@ -289,7 +296,7 @@ static void give_input(ew__rf_call *entry, ew_str json) {
     ew_call *call = ew_call_ref(entry->base.call); /* the handler may end the call in it, and entry goes with it */
     ew_err err = ew__call_input(call, json);
     if (call->caller_open && err == EW_FULL)
-        ew__rpc_call_block(&entry->base);
+        ew__rpc_call_block(&entry->base, 1, json.len);
     ew_call_unref(call);
 }
 

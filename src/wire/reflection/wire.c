@@ -61,6 +61,70 @@ static void refuse_message(ew__rf_peer *peer, const ew__rpc *message, ew_str tex
         bad_message(peer, EW__RPC_INVALID_REQUEST, message->problem, text);
 }
 
+/* ---- messages that are refused unread ---- */
+
+/* A message of the manager that is too large or nested too deep. false: it shows no id. */
+static bool refuse_from_manager(ew__rf_peer *peer, const ew__rpc *message, ew_str request_id, const char *problem) {
+    ew__rpc_call *came = request_id.len ? ew__rpc_call_find(&peer->calls.served, request_id) : NULL;
+    if (message->kind == EW__RPC_REQUEST && !ew__rpc_call_find(&peer->calls.served, message->id))
+        ew__rf_refuse(peer, message->id, 0, EW_STATUS_RESOURCE_EXHAUSTED, problem);
+    else if (message->kind == EW__RPC_NOTIFICATION && came)
+        ew__rf_give_up_large((ew__rf_call *)(void *)came, problem);
+    else
+        ew__rpc_late(&peer->calls);
+    return message->kind != EW__RPC_INVALID;
+}
+
+static bool refuse_from_runtime(ew__rf_peer *peer, const ew__rpc *message, ew_str request_id, const char *problem) {
+    bool answers = message->kind == EW__RPC_RESULT || message->kind == EW__RPC_ERROR;
+    ew_str id = answers ? message->id : request_id;
+    ew__rpc_call *sent = id.len ? ew__rpc_call_find(&peer->calls.sent, id) : NULL;
+    if (sent && answers)
+        ew__rf_fail((ew__rf_call *)(void *)sent, EW_ORIGIN_PROTOCOL, EW_STATUS_RESOURCE_EXHAUSTED, problem);
+    else if (sent)
+        ew__rf_fail_large((ew__rf_call *)(void *)sent, problem);
+    else if (message->kind == EW__RPC_REQUEST)
+        ew__rf_refuse(peer, message->id, 0, EW_STATUS_RESOURCE_EXHAUSTED, problem);
+    else
+        ew__rpc_late(&peer->calls);
+    return message->kind != EW__RPC_INVALID;
+}
+
+/* Ends the skim. A message that shows no id may be an answer that a call waits for: the connection closes. */
+static void end_skim(ew__rf_peer *peer, const char *problem) {
+    ew__skim *skim = peer->skim;
+    ew__rpc message;
+    ew_str request_id;
+    bool told = false;
+    peer->skim = NULL;
+    if (skim) {
+        ew__rpc_read_skim(skim, &message, &request_id);
+        told = peer->peer.role == EW__SERVE ? refuse_from_manager(peer, &message, request_id, problem)
+                                            : refuse_from_runtime(peer, &message, request_id, problem);
+        ew__free(ew__rf_home(peer)->env, skim, sizeof *skim);
+    }
+    if (!told && !peer->closed)
+        ew__rf_close(peer, EW__WS_TOO_BIG, problem);
+}
+
+/* Without memory for it the message shows no id. */
+static void skim_piece(void *ud, ew_str piece) {
+    ew__rf_peer *peer = ud;
+    if (!peer->skim && peer->ws.skipped <= piece.len) {
+        peer->skim = ew__alloc(ew__rf_home(peer)->env, sizeof *peer->skim);
+        if (peer->skim)
+            ew__rpc_skim_init(peer->skim);
+    }
+    if (peer->skim)
+        (void)ew__skim_feed(peer->skim, piece);
+}
+
+static void refuse_deep(ew__rf_peer *peer, ew_str text) {
+    peer->ws.skipped = 0;
+    skim_piece(peer, text);
+    end_skim(peer, EW__RPC_TOO_DEEP);
+}
+
 static bool is_register_answer(const ew__rf_peer *peer, const ew__rpc *message) {
     return peer->register_id_len && ew__str_is(message->id, ew__str(peer->register_id, peer->register_id_len));
 }
@@ -98,7 +162,12 @@ static void on_message(ew__rf_peer *peer, ew_str text) {
                      : ew__rf_took_chunk(peer, text) || (peer->calls.sent.n && ew__rf_took_known(peer, text));
     if (known)
         return;
-    if (ew__json_parse(&doc, text) != EW_OK) {
+    ew_err err = ew__json_parse(&doc, text);
+    if (err == EW_ELIMIT) {
+        refuse_deep(peer, text);
+        return;
+    }
+    if (err != EW_OK) {
         bad_message(peer, EW__RPC_PARSE_ERROR, "not JSON", text);
         return;
     }
@@ -106,6 +175,7 @@ static void on_message(ew__rf_peer *peer, ew_str text) {
         bad_message(peer, EW__RPC_INVALID_REQUEST, "this protocol has no batches", text);
         return;
     }
+    ew__rpc_calls_mark_depth(&peer->calls, &doc);
     ew__rpc_read(&doc, 0, &message);
     if (message.kind == EW__RPC_INVALID)
         refuse_message(peer, &message, text);
@@ -137,6 +207,11 @@ static void on_event(ew__rf_peer *peer, ew__ws_event event) {
         peer->progress = 0;
         peer->progress_at = ew__rf_home(peer)->now;
         on_message(peer, ew__ws_payload(&peer->ws));
+        break;
+    case EW__WS_TOO_LARGE:
+        peer->progress = 0;
+        peer->progress_at = ew__rf_home(peer)->now;
+        end_skim(peer, EW__RPC_TOO_LARGE);
         break;
     case EW__WS_PING:
         answer_frame(peer);
@@ -401,6 +476,9 @@ static ew_err init(ew__peer *base) {
         ew__ws_scratch_init(scratch, home->env);
     ew__rpc_calls_init(&peer->calls, conn, &calls_ops);
     ew__ws_init(&peer->ws, scratch, base->role == EW__CALL, (size_t)home->limits->frame_bytes);
+    peer->ws.skim = skim_piece;
+    peer->ws.skim_ud = peer;
+    peer->ws.skip_max = ew__skip_bytes(home->limits->frame_bytes);
     ew__rpc_ids_init(&peer->ids, home->env);
     ew__buf_init(&peer->in, home->env, SIZE_MAX / 2); /* bounded by one read: reading stops when it waits */
     peer->opened_at = peer->heard_at = peer->progress_at = home->now;
@@ -427,6 +505,8 @@ static void gone(ew__peer *base, ew_err why) {
     end_dial(peer);
     ew__rpc_calls_done(&peer->calls);
     ew__ws_done(&peer->ws);
+    ew__free(ew__rf_home(peer)->env, peer->skim, sizeof *peer->skim);
+    peer->skim = NULL;
     ew__buf_done(&peer->in);
 }
 
@@ -448,10 +528,12 @@ const ew__wire ew__wire_reflection = {
     .init = init,
     .input = input,
     .eof = eof,
+    .hung_up = eof,
     .drained = drained,
     .drain = drain,
     .gone = gone,
     .open = ew__rf_open,
+    .leave = ew__rf_leave,
     .capacity = ew__rf_capacity,
     .refuses = ew__rf_refuses,
 };

@@ -69,14 +69,23 @@ static void fail_one(ew__rrq_call *entry, const char *problem) {
 
 static void on_open(ew_call *call) { (void)call; /* calls reach a wire opened (wire.h) */ }
 
-/* On a connection of its own, so that it overtakes whatever waits on this one; where there is none, on this one. */
+/* Whether the transport has taken all of the request. */
+static bool has_left(const ew__rrq_call *entry) {
+    const ew__rrq_peer *peer = ew__rrq_peer_of(entry);
+    return entry->end_at + peer->peer.conn->out.bytes <= peer->n_queued;
+}
+
+/*
+ * On a connection of its own, so that it overtakes whatever waits on this one; but not its request: while that waits,
+ * the cancel follows it here. Here, too, where there is no other connection.
+ */
 static void send_cancel(ew__rrq_call *entry) {
     ew__rrq_peer *peer = ew__rrq_peer_of(entry);
     ew__conn *conn = peer->peer.conn;
     ew__rpc_out message;
     uint8_t frame[EW__LENPFX_HEAD + 2 * EW__RRQ_ID_MAX + 128];
     ew__rrq_put_cancel(&message, &entry->ids);
-    bool alone = conn->ops->aside && !conn->site->token.len; /* else the other one would have to show it, too */
+    bool alone = conn->ops->aside && !conn->site->token.len && has_left(entry); /* another one would need the token */
     if (alone && message.len + EW__LENPFX_HEAD <= sizeof frame && ew__lenpfx_head(message.len, message.len, frame)) {
         (void)ew__rpc_out_copy(&message, frame + EW__LENPFX_HEAD);
         if (conn->ops->aside(conn, frame, message.len + EW__LENPFX_HEAD) == EW_OK)
@@ -122,6 +131,17 @@ static void on_no_end(ew__timer *timer, uint64_t now) {
 /* The runner knows the deadline: it is given the time to say so itself. */
 static void on_cancel(ew_call *call, ew__cancel_why why) {
     wait_for_end(call->callee_ud, why == EW__CANCEL_DEADLINE ? EW__RRQ_LATE : EW__RRQ_CANCELLING);
+}
+
+void ew__rrq_leave(ew__peer *base) {
+    ew__rrq_peer *peer = (ew__rrq_peer *)(void *)base;
+    for (ew__rpc_call *at = peer->calls.sent.first; at && !peer->closed; at = at->next) {
+        ew__rrq_call *entry = ew__rrq_call_of(at);
+        if (entry->phase >= EW__RRQ_CANCELLING)
+            continue;
+        entry->phase = EW__RRQ_CANCELLING;
+        send_cancel(entry);
+    }
 }
 
 static const ew__callee_ops callee = {.open = on_open, .cancel = on_cancel};
@@ -322,6 +342,7 @@ ew_err ew__rrq_open(ew__peer *base, ew_call *call) {
         return EW_OK;
     }
     err = send_request(peer, call, &entry->ids, &context);
+    entry->end_at = peer->n_queued;
     if (err != EW_OK)
         fail_as(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
     return EW_OK;
@@ -416,12 +437,33 @@ static bool on_known_success(ew__rrq_peer *peer, ew_str text) {
     return true;
 }
 
+bool ew__rrq_answer_large(ew__rrq_peer *peer, const ew__skim *skim, const char *problem) {
+    ew__rrq_ids ids;
+    ew__rrq_kind kind = ew__rrq_read_skim(skim, &ids);
+    if (kind != EW__RRQ_RESPONSE || !ids.request.len)
+        return false;
+    ew__rrq_call *entry = ew__rrq_call_of(ew__rpc_call_find(&peer->calls.sent, ids.request));
+    if (!entry) {
+        ew__rpc_late(&peer->calls);
+        return true;
+    }
+    fail_as(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_RESOURCE_EXHAUSTED, ew_str_from(problem));
+    check_stuck(peer);
+    tell_ready(peer);
+    return true;
+}
+
 void ew__rrq_answer(ew__rrq_peer *peer, ew_str text) {
     ew__rrq_message message;
     ew__rrq_ids ids;
     if (on_known_success(peer, text))
         return;
-    if (ew__rrq_read(text, &message) != NULL) {
+    const char *problem = ew__rrq_read(text, &message);
+    if (EW__UNLIKELY(problem == ew__rrq_too_deep)) {
+        ew__rrq_refuse_deep(peer, text);
+        return;
+    }
+    if (problem) {
         ew__rrq_break_off(peer, EW_STR("the runner sent something that is no message of RRQ's"));
         return;
     }
@@ -429,6 +471,7 @@ void ew__rrq_answer(ew__rrq_peer *peer, ew_str text) {
         ew__rpc_late(&peer->calls); /* a runner asks nothing */
         return;
     }
+    ew__rpc_calls_mark_depth(&peer->calls, &message.doc);
     ew__rrq_read_ids(&message, &ids);
     ew__rpc_call *entry = ids.request.len ? ew__rpc_call_find(&peer->calls.sent, ids.request) : NULL;
     if (entry)

@@ -46,13 +46,16 @@ static ew__rrq_kind kind_of(ew_str type) {
     return EW__RRQ_NONE;
 }
 
+const char ew__rrq_too_deep[] = "nested too deep";
+
 const char *ew__rrq_read(ew_str text, ew__rrq_message *ret) {
     enum { TYPE, PAYLOAD, N };
     static const ew_str names[N] = {{"type", 4}, {"payload", 7}};
     ew_str value[N];
     ret->payload = NONE;
-    if (ew__json_parse(&ret->doc, text) != EW_OK)
-        return "not JSON";
+    ew_err err = ew__json_parse(&ret->doc, text);
+    if (err != EW_OK)
+        return err == EW_ELIMIT ? ew__rrq_too_deep : "not JSON";
     if (ret->doc.type != EW_JSON_OBJECT)
         return "a message is an object";
     if (!ew__json_members(&ret->doc, ret->doc.root, names, N, value))
@@ -74,6 +77,19 @@ void ew__rrq_read_ids(const ew__rrq_message *message, ew__rrq_ids *ret) {
     bool clean = ew__json_members(&message->doc, message->payload, names, 2, value);
     ret->job = clean ? id_or_none(value[0]) : NONE;
     ret->request = clean ? id_or_none(value[1]) : NONE;
+}
+
+enum { SKIM_TYPE, SKIM_REQUEST, SKIM_JOB, N_SKIM };
+
+void ew__rrq_skim_init(ew__skim *skim) {
+    static const ew__skim_name wanted[N_SKIM] = {{NULL, "type"}, {"payload", "request_id"}, {"payload", "job_id"}};
+    ew__skim_init(skim, wanted, N_SKIM);
+}
+
+ew__rrq_kind ew__rrq_read_skim(const ew__skim *skim, ew__rrq_ids *ret) {
+    ret->request = id_or_none(ew__skim_value(skim, SKIM_REQUEST));
+    ret->job = id_or_none(ew__skim_value(skim, SKIM_JOB));
+    return kind_of(ew__skim_value(skim, SKIM_TYPE));
 }
 
 /* Absent is the version that there is. Any other string is a version that we do not know. */
@@ -247,9 +263,12 @@ static const char *read_error(ew_str error, ew__rrq_outcome *ret) {
         fault->message = ew__str(message.ptr + 1, message.len - 2); /* too long to decode: as it stands */
     bool ours = ew_status_from_name(plain(code), &status) == EW_OK && status != EW_STATUS_OK;
     bool known_type = status_of_type(plain(type), &fault->status);
-    ret->no_handler = ew__str_is(plain(type), types[0].type);
+    (void)ew_json_bool(ew_json_member(error, EW_STR("refused")), &fault->refused); /* a member of our own */
     if (ours)
         fault->status = status;
+    /* With another status it is only a mark: RRQ must not try the job again (serve.c). */
+    bool final = ours && status != EW_STATUS_NOT_FOUND;
+    ret->no_handler = ew__str_is(plain(type), types[0].type) && !final;
     if (ret->no_handler) /* it says more than its status: the runner has not run anything, and never will */
         return keep_all(ret, type, ours ? NONE : code, details);
     if ((!is_absent(code) && !ours) || (!is_absent(type) && !known_type))
@@ -259,8 +278,8 @@ static const char *read_error(ew_str error, ew__rrq_outcome *ret) {
 }
 
 static uint64_t retry_ms(ew_str seconds) {
-    double number = ew_json_get_double(seconds, "", 0);
-    if (!(number > 0)) /* not a number, too */
+    double number = 0;
+    if (ew_json_double(seconds, &number) != EW_OK || number <= 0)
         return 0;
     return (uint64_t)(ceil((number < MOST_RETRY_S ? number : MOST_RETRY_S) * 1000));
 }
@@ -375,6 +394,8 @@ ew_err ew__rrq_write_fault(ew__buf *buf, const char *type, const ew_fault *fault
     (void)ew__json_format(buf, ",\"code\":%Q", ew_status_name(fault->status));
     if (fault->details.len)
         (void)ew__json_format(buf, ",\"details\":%j", fault->details);
+    if (fault->refused)
+        (void)ew__buf_cstr(buf, ",\"refused\":true");
     (void)ew__buf_char(buf, '}');
     if (fault->retry_after_ms) {
         (void)ew__buf_cstr(buf, ",\"retry_after_seconds\":");

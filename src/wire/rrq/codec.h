@@ -26,11 +26,15 @@ typedef struct ew__rrq_message {
 } ew__rrq_message;
 /* NULL, or what is wrong with it; then nothing in it can be relied on but the payload, if there is one. */
 const char *ew__rrq_read(ew_str text, ew__rrq_message *ret);
+extern const char ew__rrq_too_deep[]; /* what is wrong with a text of more than EW_JSON_DEPTH levels */
 
 /* Whose message it is, as far as that can be read; what is no usable string is empty. */
 typedef struct ew__rrq_ids {
     ew_str request, job;
 } ew__rrq_ids;
+/* The same for a frame that is refused unread (json/skim.h). Returns what it is. */
+void ew__rrq_skim_init(ew__skim *skim);
+ew__rrq_kind ew__rrq_read_skim(const ew__skim *skim, ew__rrq_ids *ret);
 void ew__rrq_read_ids(const ew__rrq_message *message, ew__rrq_ids *ret);
 
 /*

@@ -158,3 +158,33 @@ ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *id
         place = place->next;
     return place ? call_at(place, by_request) : find_in_row(scratch, by_request, key, owner);
 }
+
+/* ---- cancels that arrive before their request ---- */
+
+void ew__rrq_early_add(ew__rrq_scratch *scratch, const ew__home *home, uint64_t from, const ew__rrq_ids *ids,
+                       const ew__principal *owner) {
+    char buf[EW__RRQ_ID_MAX];
+    ew_str id = ids->request.len ? ew__rpc_key(ids->request, buf, sizeof buf) : ew__str(NULL, 0);
+    if (id.len == 0 || id.len > EW__RRQ_EARLY_ID)
+        return;
+    ew__rrq_early *early = &scratch->early[scratch->early_at++ % EW__RRQ_EARLY_MAX];
+    *early = (ew__rrq_early){
+        .until = home->now + EW__MS(EW__RRQ_EARLY_MS), .from = from, .owner = *owner, .len = (uint8_t)id.len};
+    memcpy(early->id, id.ptr, id.len);
+    scratch->early_until = early->until;
+}
+
+bool ew__rrq_early_take(ew__rrq_scratch *scratch, const ew__home *home, uint64_t from, ew_str request,
+                        const ew__principal *owner) {
+    char buf[EW__RRQ_ID_MAX];
+    ew_str id = ew__rpc_key(request, buf, sizeof buf);
+    for (size_t i = 0; i < EW__RRQ_EARLY_MAX; i++) {
+        ew__rrq_early *early = &scratch->early[i];
+        if (early->until < home->now || early->from == from || !ew__str_is(id, ew__str(early->id, early->len)) ||
+            !ew__principal_equal(&early->owner, owner))
+            continue;
+        early->until = 0;
+        return true;
+    }
+    return false;
+}

@@ -13,7 +13,6 @@
 #include <emmintrin.h>
 #endif
 
-#define LEVELS 2 /* the containers around the params and around the result */
 #define INLINE static inline __attribute__((always_inline))
 
 typedef struct cursor {
@@ -200,7 +199,7 @@ static bool take_params_and_context(cursor *c, ew__rrq_request *ret) {
         c->at = at;
         ret->params = ew__str(params, (size_t)(at - params) - n);
         return take_context(c, ret) && ret->params.len > 1 && params[0] == '{' && params[ret->params.len - 1] == '}' &&
-               ew__json_valid_inside(ret->params, LEVELS);
+               ew__json_is_payload(ret->params);
     }
     return false;
 }
@@ -227,5 +226,5 @@ bool ew__rrq_read_known_success(ew_str text, ew__rrq_ids *ret_ids, ew_str *ret_r
     *ret_result = ew__str(c.at, (size_t)(c.end - c.at) - n);
     if (ew__json_is_space(c.at[0]) || ew__json_is_space(c.end[-(ptrdiff_t)n - 1]))
         return false; /* the general path removes it: a payload must not begin or end with white space */
-    return ew__json_valid_inside(*ret_result, LEVELS);
+    return ew__json_is_payload(*ret_result);
 }

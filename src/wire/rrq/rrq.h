@@ -26,6 +26,19 @@ typedef struct ew__rrq_place {
     ew_str key; /* decoded, in the call's memory; empty: it is not in the index */
 } ew__rrq_place;
 
+#define EW__RRQ_EARLY_ID 64  /* bytes of a request's id: a cancel with a longer one is not kept */
+#define EW__RRQ_EARLY_MAX 64 /* cancels that are kept; beyond it the oldest is dropped */
+#define EW__RRQ_EARLY_MS 2000
+
+/* A cancel that arrived before its request: it came on another connection, which may be faster. */
+typedef struct ew__rrq_early {
+    uint64_t until; /* 0: free */
+    uint64_t from;  /* ew__rrq_peer.number of its connection; 0: of another loop */
+    ew__principal owner;
+    uint8_t len;
+    char id[EW__RRQ_EARLY_ID]; /* decoded */
+} ew__rrq_early;
+
 typedef struct ew__rrq_scratch {
     ew__rrq_call *row, *row_last; /* not indexed yet, the oldest first */
     ew__map by_request, by_job;
@@ -34,6 +47,10 @@ typedef struct ew__rrq_scratch {
     uint64_t wall_ms;
     ew__buf head, tail;     /* of the request that is being written */
     ew__when_memo memos[2]; /* of the times in it */
+    uint64_t n_peers;       /* connections that there ever were */
+    uint64_t early_until;   /* no early cancel is valid after that */
+    uint32_t early_at;      /* where the next one is kept */
+    ew__rrq_early early[EW__RRQ_EARLY_MAX];
 } ew__rrq_scratch;
 
 void ew__rrq_scratch_done(void *scratch);
@@ -42,6 +59,15 @@ void ew__rrq_index_add(ew__rrq_call *entry);
 void ew__rrq_index_remove(ew__rrq_call *entry); /* in it or not */
 /* The first request with these ids that this principal opened (NULL: any principal did); NULL: none. */
 ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *ids, const ew__principal *owner);
+/* Keeps a cancel whose request is not here (yet). One without a request's id applies to what runs, and is not kept. */
+void ew__rrq_early_add(ew__rrq_scratch *scratch, const ew__home *home, uint64_t from, const ew__rrq_ids *ids,
+                       const ew__principal *owner);
+/*
+ * Whether a cancel of this request arrived before it; the cancel is used up. On one connection messages arrive in order:
+ * a cancel does not apply to a later request of its own (from).
+ */
+bool ew__rrq_early_take(ew__rrq_scratch *scratch, const ew__home *home, uint64_t from, ew_str request,
+                        const ew__principal *owner);
 
 /* ---- calls ---- */
 
@@ -63,6 +89,7 @@ struct ew__rrq_call {
     bool in_row;     /* came: it is not indexed yet */
     bool *ended;     /* came: while the handler is being called: tells its caller that the call has gone */
     bool cancelling; /* came: its orchestrator has cancelled it */
+    uint64_t end_at; /* left: n_queued behind its request */
     uint8_t phase;   /* left */
 };
 
@@ -73,15 +100,20 @@ typedef struct ew__rrq_own_id {
 
 struct ew__rrq_peer {
     ew__peer peer;
-    ew__buf in;  /* bytes that are no whole frame yet, or wait because reading is paused */
-    size_t need; /* of the frame that `in` begins with; 0: not known */
-    size_t max;  /* bytes of a frame that comes */
-    bool whole;  /* `in` is one frame, and it is being taken */
+    ew__buf in;     /* bytes of an incomplete frame, or bytes that wait because reading is paused */
+    size_t need;    /* of the frame that `in` begins with; 0: not known */
+    size_t max;     /* bytes of a frame that comes */
+    ew__skim *skim; /* of a frame that is too long, while it is skipped; NULL: none is */
+    size_t skip;    /* bytes of it that are still to come */
+    size_t skipped; /* bytes of it that have come */
+    bool whole;     /* `in` is one frame, and it is being taken */
     ew__rpc_calls calls;
     ew__timer patience; /* for the rest of a frame */
     ew__timer resume;   /* reading goes on in the next turn */
     ew__progress progress;
     ew__rrq_own_id request, job; /* calling: the last ones */
+    uint64_t number;             /* of the connections of this loop, from 1 */
+    uint64_t n_queued;           /* bytes that were ever put into conn->out */
     uint32_t n_stuck;
     uint32_t n_frames; /* that were taken; it wraps */
     bool reading;      /* frames are being taken: no second time from inside */
@@ -114,6 +146,13 @@ void ew__rrq_message_end(ew__rrq_peer *peer, char *first, const char *end);
 void ew__rrq_check_drained(ew__rrq_peer *peer);         /* a call has gone: was it the last? */
 void ew__rrq_abort(ew__rrq_peer *peer);                 /* closes now; its calls end when the connection has gone */
 void ew__rrq_break_off(ew__rrq_peer *peer, ew_str why); /* calling: the peer broke the protocol */
+/*
+ * A frame that is too long, or nested too deep, to be read: the sender of a request gets an error, the call that an outcome is
+ * for fails. false: it does not show whose it is.
+ */
+bool ew__rrq_serve_large(ew__rrq_peer *peer, const ew__skim *skim, const char *problem);
+bool ew__rrq_answer_large(ew__rrq_peer *peer, const ew__skim *skim, const char *problem);
+void ew__rrq_refuse_deep(ew__rrq_peer *peer, ew_str text); /* a whole frame that is nested too deep */
 /* The memory of the frame that is being taken, if all of it is one block of our own: the call's from now on. */
 bool ew__rrq_give_frame(ew__rrq_peer *peer, ew_call *call);
 
@@ -129,6 +168,7 @@ const ew__rrq_call *ew__rrq_served(const ew_call *call); /* it came by this wire
 void ew__rrq_ids_init(ew__rrq_peer *peer);
 void ew__rrq_answer(ew__rrq_peer *peer, ew_str text); /* one frame */
 ew_err ew__rrq_open(ew__peer *base, ew_call *call);
+void ew__rrq_leave(ew__peer *base); /* as ew__wire.leave */
 uint32_t ew__rrq_capacity(const ew__peer *base);
 uint64_t ew__rrq_most(const ew_limits *limits);
 const char *ew__rrq_refuses(const ew_request_options *options);

@@ -65,6 +65,13 @@ static void send_result(ew__rrq_call *entry, ew_str result) {
         send_large(entry, result);
 }
 
+/* RRQ retries every error but those of one type: a fault that no further attempt can change is marked with that type. */
+static const char *final_type(const ew__rrq_peer *peer, const ew_fault *fault) {
+    bool retry = fault->retryable || fault->retry_after_ms;
+    bool final = peer->peer.conn->site->final_statuses & EW_STATUS_BIT(fault->status);
+    return final && !retry ? "handler_not_found" : NULL;
+}
+
 /* What a fault is called where the protocol has words of its own for it. */
 static void send_end(ew__rrq_call *entry, const ew__end *end) {
     ew_fault fault = end->fault;
@@ -72,7 +79,8 @@ static void send_end(ew__rrq_call *entry, const ew__end *end) {
         fault.message = EW_STR("Job execution timed out");
     else if (end->status == EW_STATUS_CANCELLED && entry->cancelling)
         fault.message = EW_STR("Job cancelled");
-    send_fault(ew__rrq_peer_of(entry), &entry->ids, NULL, &fault);
+    ew__rrq_peer *peer = ew__rrq_peer_of(entry);
+    send_fault(peer, &entry->ids, final_type(peer, &fault), &fault);
 }
 
 /* ---- what the call tells its caller: onto the wire ---- */
@@ -142,11 +150,27 @@ static void cancel_call(ew__rrq_call *entry) {
     ew_call_unref(call);
 }
 
-/* Cancels the requests with these ids that this principal opened. */
-static void cancel_all(ew__rrq_scratch *scratch, const ew__principal *owner, const ew__rrq_ids *ids) {
-    ew__rrq_call *entry;
-    while ((entry = ew__rrq_index_find(scratch, ids, owner)) != NULL)
+/*
+ * Cancels the requests with these ids that this principal opened. One that is not here has ended, or its connection is
+ * slower than that of the cancel.
+ */
+static void cancel_all(ew__rrq_scratch *scratch, const ew__home *home, uint64_t from, const ew__principal *owner,
+                       const ew__rrq_ids *ids) {
+    ew__rrq_call *entry = ew__rrq_index_find(scratch, ids, owner);
+    if (!entry)
+        ew__rrq_early_add(scratch, home, from, ids, owner);
+    for (; entry; entry = ew__rrq_index_find(scratch, ids, owner))
         cancel_call(entry);
+}
+
+/* Whether the request was cancelled before it arrived. */
+static bool was_cancelled(ew__rrq_peer *peer, ew_str request) {
+    ew__rrq_scratch *scratch = scratch_of(peer);
+    ew__conn *conn = peer->peer.conn;
+    if (EW__LIKELY(scratch->early_until < conn->home->now))
+        return false;
+    ew__principal owner = ew__principal_of(conn->home, ew__conn_who(conn));
+    return ew__rrq_early_take(scratch, conn->home, peer->number, request, &owner);
 }
 
 /* Sends the ids to the other loops, as an array. */
@@ -171,13 +195,12 @@ static void tell_others(ew__rrq_peer *peer, const ew__principal *owner, const ew
 void ew__rrq_told(void *scratch, ew__home *home, const ew__principal *sender, ew_str text) {
     ew_json_iter it = {.offset_ = 0};
     ew__rrq_ids ids = {.job = {NULL, 0}};
-    (void)home;
     if (ew_json_next(text, &it))
         ids.job = it.value;
     if (ids.job.len && ew_json_next(text, &it))
         ids.request = it.value;
     if (ids.job.len)
-        cancel_all(scratch, sender, &ids);
+        cancel_all(scratch, home, 0, sender, &ids);
 }
 
 /*
@@ -199,7 +222,7 @@ static const char *serve_cancel(ew__rrq_peer *peer, const ew__rrq_message *messa
     bool here = cancel.ids.request.len && ew__rrq_index_find(scratch_of(peer), &cancel.ids, &owner);
     if (!here)
         tell_others(peer, &owner, &cancel.ids); /* first: a call that ends may free the text of the frame */
-    cancel_all(scratch_of(peer), &owner, &cancel.ids);
+    cancel_all(scratch_of(peer), conn->home, peer->number, &owner, &cancel.ids);
     return NULL;
 }
 
@@ -245,6 +268,7 @@ static ew__rrq_call *fill_call(ew__rrq_peer *peer, ew_call *call, ew_str text, e
     memset(entry, 0, sizeof *entry);
     entry->base.all = &peer->calls;
     entry->base.call = call;
+    call->deep = peer->calls.deep;
     entry->base.id = request->ids.request;
     entry->base.size = (uint32_t)text.len;
     entry->ids = request->ids;
@@ -362,17 +386,16 @@ static ew_err find_action(const ew__rrq_peer *peer, ew_str name, ew__action **re
     return handler.len && handler.len < name.len ? ew__actions_find(actions, handler, ret) : err;
 }
 
-/* Why no request can be taken now; NULL if one can. */
-static const char *busy(const ew__rrq_peer *peer, ew_fault *ret) {
-    ew_status status;
-    const char *why = ew__rpc_busy(&peer->calls, peer->draining, &status);
-    if (!why && peer->calls.served.n >= ew__rrq_limits(peer)->runner_calls) {
-        why = "Runner busy: too many in-flight requests";
-        status = EW_STATUS_RESOURCE_EXHAUSTED;
+/* Whether no request can be accepted now; *ret: the fault that refuses it. */
+static bool busy(const ew__rrq_peer *peer, ew_fault *ret) {
+    bool refused = ew__rpc_busy(&peer->calls, peer->draining, ret);
+    if (!refused && peer->calls.served.n >= ew__rrq_limits(peer)->runner_calls) {
+        *ret = ew__refusal(EW_STATUS_RESOURCE_EXHAUSTED, "Runner busy: too many in-flight requests");
+        return true;
     }
-    if (why) /* one that goes down has not begun: another runner can do it */
-        *ret = (ew_fault){.status = status, .message = ew_str_from(why), .retryable = status == EW_STATUS_UNAVAILABLE};
-    return why;
+    if (refused)
+        ret->retryable = ret->status == EW_STATUS_UNAVAILABLE; /* RRQ puts the job back into its queue */
+    return refused;
 }
 
 static void serve_request(ew__rrq_peer *peer, ew_str text, ew__rrq_request *request) {
@@ -383,8 +406,10 @@ static void serve_request(ew__rrq_peer *peer, ew_str text, ew__rrq_request *requ
     if (EW__UNLIKELY(peer->peer.conn->home->gate != NULL) && !admit(peer, request, name))
         return;
     ew_err err = find_action(peer, name, &action);
-    if (EW__UNLIKELY(busy(peer, &fault) != NULL))
+    if (EW__UNLIKELY(busy(peer, &fault)))
         send_fault(peer, &request->ids, NULL, &fault);
+    else if (EW__UNLIKELY(was_cancelled(peer, request->ids.request)))
+        refuse(peer, &request->ids, NULL, EW_STATUS_CANCELLED, EW_STR("Job cancelled"));
     else if (EW__LIKELY(err == EW_OK))
         open_call(peer, text, request, action);
     else if (ew__str_is(name, EW_STR(EW__RRQ_LIST)))
@@ -423,6 +448,18 @@ static void refuse_outcome(ew__rrq_peer *peer, const ew__rrq_message *message) {
     refuse(peer, &ids, NULL, EW_STATUS_INVALID_ARGUMENT, EW_STR("unexpected response message"));
 }
 
+bool ew__rrq_serve_large(ew__rrq_peer *peer, const ew__skim *skim, const char *problem) {
+    ew__rrq_ids ids;
+    ew__rrq_kind kind = ew__rrq_read_skim(skim, &ids);
+    if (kind == EW__RRQ_NONE || !ids.request.len || !ids.job.len)
+        return false;
+    if (kind != EW__RRQ_REQUEST || ew__rrq_index_find(scratch_of(peer), &ids, NULL))
+        ew__rpc_late(&peer->calls); /* an outcome with that id would be that of the request that runs */
+    else
+        refuse(peer, &ids, NULL, EW_STATUS_RESOURCE_EXHAUSTED, ew_str_from(problem));
+    return true;
+}
+
 void ew__rrq_serve(ew__rrq_peer *peer, ew_str text) {
     ew__rrq_message message;
     ew__rrq_request request;
@@ -431,9 +468,12 @@ void ew__rrq_serve(ew__rrq_peer *peer, ew_str text) {
         return;
     }
     const char *problem = ew__rrq_read(text, &message);
-    if (EW__UNLIKELY(problem != NULL)) {
+    if (EW__UNLIKELY(problem == ew__rrq_too_deep)) {
+        ew__rrq_refuse_deep(peer, text);
+    } else if (EW__UNLIKELY(problem != NULL)) {
         refuse_unknown(peer, &message, problem);
     } else if (message.kind == EW__RRQ_REQUEST) {
+        ew__rpc_calls_mark_depth(&peer->calls, &message.doc);
         problem = ew__rrq_read_request(&message, &request);
         if (EW__UNLIKELY(problem != NULL))
             refuse_message(peer, &request.ids, problem);

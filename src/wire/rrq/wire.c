@@ -54,6 +54,7 @@ void ew__rrq_send(ew__rrq_peer *peer, const ew__rpc_out *message, ew_call *owner
     }
     if (peer->closed || !ew__lenpfx_head(message->len, ew__rrq_limits(peer)->frame_bytes, head))
         return;
+    peer->n_queued += sizeof head + message->len;
     ew__out_add(&conn->out, head, sizeof head);
     ew__rpc_write(&conn->out, message, owner);
     sent(peer);
@@ -70,6 +71,7 @@ void ew__rrq_message_end(ew__rrq_peer *peer, char *first, const char *end) {
     size_t len = (size_t)(end - first);
     (void)ew__lenpfx_head(len, SMALL, (uint8_t *)first - EW__LENPFX_HEAD);
     ew__out_commit(&peer->peer.conn->out, EW__LENPFX_HEAD + len);
+    peer->n_queued += EW__LENPFX_HEAD + len;
     sent(peer);
 }
 
@@ -83,6 +85,57 @@ static void refuse_frame(ew__rrq_peer *peer, ew__lenpfx_event event, size_t size
     else
         ew__rrq_break_off(peer, event == EW__LENPFX_EMPTY ? EW_STR("the runner sent an empty frame")
                                                           : EW_STR("the runner sent a frame that is too long"));
+}
+
+/* A peer without a token may not send that much, and no frame is that much longer than it may be. */
+static bool begin_skim(ew__rrq_peer *peer, size_t size) {
+    ew__conn *conn = peer->peer.conn;
+    if (size > ew__skip_bytes(peer->max) || ew__conn_is_pending(conn))
+        return false;
+    peer->skim = ew__alloc(conn->home->env, sizeof *peer->skim);
+    if (!peer->skim)
+        return false;
+    ew__rrq_skim_init(peer->skim);
+    peer->skip = size;
+    peer->skipped = 0;
+    return true;
+}
+
+static void end_skim(ew__rrq_peer *peer, const char *problem) {
+    ew__skim *skim = peer->skim;
+    peer->skim = NULL;
+    peer->progress.reset = true;
+    bool serves = peer->peer.role == EW__SERVE;
+    bool told =
+        !skim->stray && (serves ? ew__rrq_serve_large(peer, skim, problem) : ew__rrq_answer_large(peer, skim, problem));
+    ew__free(peer->peer.conn->home->env, skim, sizeof *skim);
+    if (!told && !peer->closed)
+        refuse_frame(peer, EW__LENPFX_TOO_LONG, peer->skipped);
+    else if (ew__conn_is_last_refusal(peer->peer.conn))
+        peer->broken = true;
+}
+
+void ew__rrq_refuse_deep(ew__rrq_peer *peer, ew_str text) {
+    if (!begin_skim(peer, text.len)) {
+        refuse_frame(peer, EW__LENPFX_TOO_LONG, text.len);
+        return;
+    }
+    (void)ew__skim_feed(peer->skim, text);
+    end_skim(peer, EW__RPC_TOO_DEEP);
+}
+
+/*
+ * Takes what belongs to the frame that is skipped; returns how many bytes that are. Bytes that are not JSON show that the
+ * peer speaks another protocol: its length is not one, and the rest would never come.
+ */
+static size_t skim_on(ew__rrq_peer *peer, ew_str bytes) {
+    size_t n = peer->skip < bytes.len ? peer->skip : bytes.len;
+    (void)ew__skim_feed(peer->skim, ew__str(bytes.ptr, n));
+    peer->skip -= n;
+    peer->skipped += n;
+    if (peer->skip == 0 || peer->skim->stray)
+        end_skim(peer, EW__RPC_TOO_LARGE);
+    return n;
 }
 
 static void take_frame(ew__rrq_peer *peer, ew_str body) {
@@ -102,10 +155,20 @@ static size_t take_frames(ew__rrq_peer *peer, ew_str bytes) {
     peer->need = 0;
     while (!peer->closed && !peer->broken && !(peer->paused = ew__rpc_must_pause(&peer->calls))) {
         ew_str body, rest = ew__str(bytes.ptr + done, bytes.len - done);
+        if (EW__UNLIKELY(peer->skim != NULL)) {
+            done += skim_on(peer, rest);
+            if (peer->skim)
+                break;
+            continue;
+        }
         ew__lenpfx_event event = ew__lenpfx_read(rest, peer->max, &body, &size);
         if (event == EW__LENPFX_MORE) {
             peer->need = rest.len ? size : 0;
             break;
+        }
+        if (EW__UNLIKELY(event == EW__LENPFX_TOO_LONG && begin_skim(peer, size))) {
+            done += EW__LENPFX_HEAD;
+            continue;
         }
         if (EW__UNLIKELY(event != EW__LENPFX_FRAME)) {
             refuse_frame(peer, event, size);
@@ -115,17 +178,22 @@ static size_t take_frames(ew__rrq_peer *peer, ew_str bytes) {
         take_frame(peer, body);
     }
     peer->reading = false;
-    peer->progress.reset = peer->progress.reset || done > 0;
+    peer->progress.reset = peer->progress.reset || (done > 0 && !peer->skim);
     return done;
 }
 
 /* ---- patience ---- */
 
+/* Bytes of a frame whose end has not come. */
+static size_t unfinished(const ew__rrq_peer *peer) {
+    return peer->skim ? peer->skipped + EW__LENPFX_HEAD : peer->in.len;
+}
+
 /* Half a frame is all that a peer may not be slow with: an idle connection is normal, for ever. */
 static void on_patience(ew__timer *timer, uint64_t now) {
     ew__rrq_peer *peer = ew__container_of(timer, ew__rrq_peer, patience);
     uint64_t at = peer->progress.at + EW__MS(ew__rrq_limits(peer)->body_stall_ms);
-    if (peer->closed || peer->paused || peer->in.len == 0)
+    if (peer->closed || peer->paused || unfinished(peer) == 0)
         return;
     if (now >= at || ew__timer_set(timers_of(peer), timer, at, on_patience) != EW_OK)
         ew__rrq_abort(peer);
@@ -133,8 +201,8 @@ static void on_patience(ew__timer *timer, uint64_t now) {
 
 static void watch_patience(ew__rrq_peer *peer) {
     ew__home *home = peer->peer.conn->home;
-    ew__progress_note(&peer->progress, peer->in.len, home->now);
-    if (peer->in.len == 0 || peer->paused || ew__timer_active(&peer->patience))
+    ew__progress_note(&peer->progress, unfinished(peer), home->now);
+    if (unfinished(peer) == 0 || peer->paused || ew__timer_active(&peer->patience))
         return; /* it looks for itself when it fires */
     uint64_t at = peer->progress.at + EW__MS(ew__rrq_limits(peer)->body_stall_ms);
     if (ew__timer_set(&home->timers, &peer->patience, at, on_patience) != EW_OK)
@@ -328,6 +396,7 @@ static ew_err init(ew__peer *base) {
     ew__rrq_peer *peer = rrq_of(base);
     ew__buf_init(&peer->in, base->conn->home->env, SIZE_MAX / 2); /* a frame's length is checked by its head */
     peer->max = ew__conn_frame_max(base->conn);
+    peer->number = ++((ew__rrq_scratch *)base->conn->scratch)->n_peers;
     ew__rpc_calls_init(&peer->calls, base->conn, &calls_ops);
     if (base->role == EW__CALL)
         ew__rrq_ids_init(peer);
@@ -349,6 +418,8 @@ static void gone(ew__peer *base, ew_err why) {
     ew__timer_stop(timers_of(peer), &peer->patience);
     ew__timer_stop(timers_of(peer), &peer->resume);
     ew__rpc_calls_done(&peer->calls);
+    ew__free(base->conn->home->env, peer->skim, sizeof *peer->skim);
+    peer->skim = NULL;
     ew__buf_done(&peer->in);
 }
 
@@ -366,10 +437,12 @@ const ew__wire ew__wire_rrq = {
     .reserve = reserve,
     .input = input,
     .eof = eof,
+    .hung_up = eof,
     .drained = drained,
     .drain = drain,
     .gone = gone,
     .open = ew__rrq_open,
+    .leave = ew__rrq_leave,
     .capacity = ew__rrq_capacity,
     .most = ew__rrq_most,
     .refuses = ew__rrq_refuses,

@@ -223,6 +223,11 @@ static bool is_ours(const sf_client *client, ew_str id) {
     return ew__str_is(ew__rpc_key(id, buf, sizeof buf), ew__str(client->id, client->id_len));
 }
 
+/* A server that cannot read a request answers it with an error without an id: it came by the same exchange. */
+static bool is_unreadable(const sf_client *client, const ew__rpc *message) {
+    return message->kind == EW__RPC_ERROR && ew__rpc_is_unnamed(message) && client->ask.status < 400;
+}
+
 static void end_call(sf_client *client) {
     client->phase = IDLE;
     ew_call_unref(ew__http_ask_detach(&client->ask));
@@ -249,6 +254,8 @@ static void read_refusal(const sf_client *client, const ew__json_doc *doc, char 
         ew__sf_read_fault(error, text, capacity, ret);
     else if (!told.len && doc && doc->type == EW_JSON_OBJECT) /* as the http wire of everywire says it */
         told = ew__rpc_text(ew__json_find(doc, EW_STR("message"), NULL), text, capacity);
+    if (doc && doc->type == EW_JSON_OBJECT && !error.len)
+        (void)ew_json_bool(ew_json_get(doc->root, "/refused"), &ret->refused);
     if (told.len && ew_json_typeof(error) != EW_JSON_OBJECT)
         ret->message = told;
     if (ret->status == EW_STATUS_UNKNOWN) /* its code says nothing: then HTTP's does */
@@ -321,12 +328,14 @@ static void on_body_end(sf_client *client) {
         return;
     }
     bool good = ew__json_parse(&doc, body) == EW_OK;
-    if (good)
+    if (good) {
+        ew__call_mark_depth(client->ask.call, &doc);
         ew__rpc_read(&doc, 0, &message);
+    }
     bool answers = good && (message.kind == EW__RPC_RESULT || message.kind == EW__RPC_ERROR);
     if (client->phase == HELLO)
         on_hello(client, good ? &doc : NULL, answers ? &message : NULL);
-    else if (answers && is_ours(client, message.id))
+    else if (answers && (is_ours(client, message.id) || is_unreadable(client, &message)))
         on_answer(client, &message);
     else if (client->ask.status >= 400)
         on_refusal(client, good ? &doc : NULL);
@@ -378,8 +387,10 @@ static void on_asked(sf_client *client, const ew__rpc *message) {
 static void on_event(sf_client *client, ew_str text) {
     ew__json_doc doc;
     ew__rpc message = {.kind = EW__RPC_INVALID};
-    if (ew__json_parse(&doc, text) == EW_OK)
+    if (ew__json_parse(&doc, text) == EW_OK) {
+        ew__call_mark_depth(client->ask.call, &doc);
         ew__rpc_read(&doc, 0, &message);
+    }
     bool answers = message.kind == EW__RPC_RESULT || message.kind == EW__RPC_ERROR;
     if (message.kind == EW__RPC_REQUEST && !ew__str_is(message.id, EW_STR("null"))) /* that is a notification */
         on_asked(client, &message);

@@ -265,7 +265,8 @@ void ew__sf_read_fault(ew_str error, char *text, size_t capacity, ew_fault *ret)
 }
 
 bool ew__sf_is_not_found(ew_str error) {
-    int64_t code = ew_json_get_int(error, "/code", 0);
+    int64_t code = 0;
+    (void)ew_json_int64(ew_json_get(error, "/code"), &code);
     return code == EW__SF_COMPONENT_NOT_FOUND || code == EW__RPC_METHOD_NOT_FOUND;
 }
 

@@ -72,6 +72,7 @@ static void on_text(ew__rpc_reader *reader, const ew__json_doc *doc) {
     ew__sl_peer *peer = sl_of_reader(reader);
     bool serves = peer->peer.role == EW__SERVE;
     ew__rpc message;
+    ew__rpc_calls_mark_depth(&peer->calls, doc);
     read_message(doc, &message);
     switch (message.kind) {
     case EW__RPC_REQUEST:
@@ -162,12 +163,29 @@ static void on_no_text(ew__rpc_reader *reader, ew__line_event event, const char 
         ew__sl_refuse(peer, NONE, EW__RPC_PARSE_ERROR, EW_STATUS_INVALID_ARGUMENT, problem);
 }
 
+/* A message that is too large or nested too deep, and whose id is known. */
+static bool on_refused(ew__rpc_reader *reader, const ew__rpc *message, const char *problem) {
+    ew__sl_peer *peer = sl_of_reader(reader);
+    if (message->kind == EW__RPC_NOTIFICATION) {
+        ew__rpc_late(&peer->calls);
+        return true;
+    }
+    if (!message->id.len || message->kind == EW__RPC_INVALID)
+        return false;
+    if (message->kind == EW__RPC_REQUEST)
+        ew__sl_refuse(peer, message->id, EW__RPC_INVALID_REQUEST, EW_STATUS_RESOURCE_EXHAUSTED, problem);
+    else if (!ew__sl_misunderstood(peer, message->id, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
+                                   "the answer is too large for this connection"))
+        ew__rpc_late(&peer->calls);
+    return true;
+}
+
 static void on_lost(ew__rpc_reader *reader, ew_origin origin, ew_status status, ew_str message) {
     ew__sl_lost(sl_of_reader(reader), origin, status, message);
 }
 
 static const ew__rpc_reader_ops reader_ops = {
-    .piece = on_piece, .text = on_text, .refuse = on_no_text, .lost = on_lost};
+    .piece = on_piece, .text = on_text, .refuse = on_no_text, .refuse_message = on_refused, .lost = on_lost};
 
 /* ---- life ---- */
 
@@ -191,8 +209,7 @@ static ew_err init(ew__peer *base) {
     ew__sl_peer *peer = sl_of(base);
     ew__rpc_calls_init(&peer->calls, base->conn, &calls_ops);
     ew__rpc_ids_init(&peer->ids, base->conn->home->env);
-    ew__rpc_reader_init(&peer->reader, base, &peer->calls, &reader_ops, EW__FRAMING_LINES);
-    peer->reader.whole_lines = base->role == EW__CALL; /* answers may be found in a bad one */
+    ew__rpc_reader_init(&peer->reader, base, &peer->calls, &reader_ops, EW__FRAMING_WHOLE_LINES);
     return EW_OK;
 }
 
@@ -236,6 +253,7 @@ const ew__wire ew__wire_stepflow = {
     .drain = drain,
     .gone = gone,
     .open = ew__sl_open,
+    .leave = ew__sl_leave,
     .capacity = ew__sl_capacity,
     .refuses = ew__sf_refuses,
 };

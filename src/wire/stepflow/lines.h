@@ -69,6 +69,7 @@ void ew__sl_notified(ew__sl_peer *peer, const ew__rpc *message);
 /* ---- lines_call.c ---- */
 
 ew_err ew__sl_open(ew__peer *base, ew_call *call);
+void ew__sl_leave(ew__peer *base); /* as ew__wire.leave */
 uint32_t ew__sl_capacity(const ew__peer *base);
 /* A call back to the runtime, for one that came. As ew__wire.open. */
 ew_err ew__sl_open_back(ew__sl_peer *peer, const ew_call *origin, ew_call *outgoing);

@@ -218,6 +218,17 @@ static void on_cancel(ew_call *call, ew__cancel_why why) {
         fail(entry, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled");
 }
 
+void ew__sl_leave(ew__peer *base) {
+    ew__sl_peer *peer = (ew__sl_peer *)(void *)base;
+    for (ew__rpc_call *at = peer->calls.sent.first; at && peer->everywire; at = at->next) {
+        ew__sl_call *entry = ew__container_of(at, ew__sl_call, base);
+        if (entry->waits || entry->back || entry->cancelling)
+            continue;
+        entry->cancelling = true;
+        send_cancel(entry);
+    }
+}
+
 static const ew__callee_ops callee = {.open = on_open, .cancel = on_cancel};
 
 /* ---- opening ---- */
@@ -341,10 +352,26 @@ static void ask_again(ew__sl_call *entry) {
         fail_as(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, unsent_reason(err));
 }
 
+static bool is_in_flight(const ew__rpc_call *base) {
+    const ew__sl_call *entry = (const ew__sl_call *)(const void *)base;
+    return !entry->waits && !entry->cancelling;
+}
+
+/* The peer could not read a request, so its error has no id: it answers the only call in flight. NULL: not one. */
+static ew__sl_call *unnamed(ew__sl_peer *peer, ew_str error) {
+    ew__rpc_call *one;
+    uint32_t n = ew__rpc_calls_count(&peer->calls, is_in_flight, &one);
+    ew__rpc_log_unnamed(&peer->calls, error);
+    return n == 1 ? sl_call_of(one) : NULL;
+}
+
 void ew__sl_answered(ew__sl_peer *peer, const ew__rpc *message) {
-    ew__sl_call *entry = message->id.len ? ew__sl_find(&peer->calls.sent, message->id) : NULL;
-    if (!entry && is_hello(peer, message->id)) {
-        on_hello(peer, message);
+    bool without_id = message->kind == EW__RPC_ERROR && ew__rpc_is_unnamed(message);
+    ew__sl_call *entry = without_id        ? unnamed(peer, message->error)
+                         : message->id.len ? ew__sl_find(&peer->calls.sent, message->id)
+                                           : NULL;
+    if (!entry && (is_hello(peer, message->id) || (without_id && peer->state == EW__SL_GREETED))) {
+        on_hello(peer, message); /* while it is not answered, no call is in flight */
         return;
     }
     if (!entry || entry->waits) {
@@ -434,6 +461,7 @@ static void take_rest(ew__sl_peer *peer, ew_str text, size_t at) {
     ew__rpc message;
     if (at >= end || ew__json_parse(&doc, ew__str(text.ptr + at, end - at)) != EW_OK)
         return;
+    ew__rpc_calls_mark_depth(&peer->calls, &doc);
     ew__rpc_read(&doc, 0, &message);
     if (message.kind == EW__RPC_RESULT || message.kind == EW__RPC_ERROR)
         ew__sl_answered(peer, &message);

@@ -94,6 +94,7 @@ static ew__sl_call *fill_call(ew__sl_peer *peer, ew_call *call, const ew__rpc *m
     memset(entry, 0, sizeof *entry);
     entry->base.all = &peer->calls;
     entry->base.call = call;
+    call->deep = peer->calls.deep;
     entry->base.size = (uint32_t)(message->params.len + message->id.len);
     call->caller_ud = entry;
     call->wire = EW__STEPFLOW_NAME;
@@ -129,13 +130,13 @@ static void open_call(ew__sl_peer *peer, const ew__rpc *message, const ew__sf_ru
 static void execute(ew__sl_peer *peer, const ew__json_doc *doc, const ew__rpc *message) {
     const ew__conn *conn = peer->peer.conn;
     char name[EW__SF_NAME_ROOM];
-    ew_status status;
+    ew_fault fault;
     ew__sf_run run;
     ew__buf buf;
     ew_str error = NONE;
-    const char *why = ew__rpc_busy(&peer->calls, peer->reader.draining, &status);
-    if (why) { /* the code asks the runtime to try again */
-        ew__sl_refuse(peer, message->id, EW__SF_TRANSPORT_ERROR, status, why);
+    if (ew__rpc_busy(&peer->calls, peer->reader.draining, &fault)) { /* the code asks the runtime to try again */
+        ew__sl_respond(peer, message->id, ew__sf_fault(conn->home, &buf, EW__SF_TRANSPORT_ERROR, &fault), true);
+        ew__buf_done(&buf);
         return;
     }
     ew__action *action = ew__sf_find(conn->site, conn->home->env, doc, message, &run, name, &buf, &error);

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/stepflow/stepflow.h"
+#include "wire/rpc_calls.h"
 #include <stdio.h>
 
 #define NONE ((ew_str){NULL, 0})
@@ -267,7 +268,9 @@ static void execute(ew__exchange *exchange, const ew__json_doc *doc, const ew__r
     ew__buf buf;
     ew_str error = NONE;
     if (conn->site->draining) {
-        refuse(exchange, 503, message->id, EW__SF_TRANSPORT_ERROR, EW_STATUS_UNAVAILABLE, "the server is going down");
+        ew_fault fault = ew__refusal(EW_STATUS_UNAVAILABLE, "the server is going down");
+        answer_error(exchange, 503, message->id, ew__sf_fault(conn->home, &buf, EW__SF_TRANSPORT_ERROR, &fault));
+        ew__buf_done(&buf);
         return;
     }
     ew__action *action = ew__sf_find(conn->site, conn->home->env, doc, message, &run, name, &buf, &error);
@@ -282,6 +285,7 @@ static void execute(ew__exchange *exchange, const ew__json_doc *doc, const ew__r
         call->caller = &caller;
         call->caller_ud = self;
         call->wire = EW__STEPFLOW_NAME;
+        ew__call_mark_depth(call, doc);
         ew__call_open(call, action);
     }
     ew__buf_done(&buf);

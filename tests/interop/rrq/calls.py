@@ -154,7 +154,8 @@ def killed(port, marks):
 
 
 def too_long(port):
-    bad(call(port, "big", {"bytes": 17 << 20}), 4, "INTERNAL", "the runner sent a frame that is too long")
+    bad(call(port, "big", {"bytes": 17 << 20}), 4, "RESOURCE_EXHAUSTED",
+        "the message is larger than this side accepts (limit frame_bytes)")
     good(call(port, "echo", {"a": 1}), {"a": 1})
 
 

@@ -142,7 +142,8 @@ static int who_answers(ew_client *client, int64_t *pids, unsigned *n) {
         if (look(&jobs[i], &end)) {
             bad++;
         } else {
-            int64_t pid = ew_json_get_int(end.result, "/pid", 0);
+            int64_t pid = 0;
+            (void)ew_json_int64(ew_json_get(end.result, "/pid"), &pid);
             for (unsigned k = 0; k < *n; k++)
                 known = known || pids[k] == pid;
             if (!known && *n < MOST_PROCESSES)

@@ -15,7 +15,10 @@ static int marks = -1; /* set before the start */
 static void mark(const char *event, const ew_call *call) {
     char line[200];
     ew_str key = ew_call_key(call);
-    ew_str job = ew_json_get_str(ew_call_context(call), "/job_id", EW_STR("?"));
+    char id[100] = "?";
+    ew_str job = {id, 1};
+    if (ew_json_string(ew_json_get(ew_call_context(call), "/job_id"), id, sizeof id, &job.len) != EW_OK)
+        job.len = 1;
     int n = snprintf(line, sizeof line, "%s %.*s %.*s %u %ld\n", event, (int)(key.len - strlen("/job/")),
                      key.ptr + strlen("/job/"), (int)job.len, job.ptr, (unsigned)ew_call_attempt(call), (long)getpid());
     if (marks >= 0 && (n >= (int)sizeof line || write(marks, line, (size_t)n) != n))
@@ -25,16 +28,22 @@ static void mark(const char *event, const ew_call *call) {
 /* Whether this attempt is past the `times` that the job wants to go wrong: then it succeeds. */
 static bool recovered(ew_call *call) {
     uint32_t attempt = ew_call_attempt(call);
-    if (attempt <= ew_json_get_int(ew_call_input(call), "/times", INT64_MAX))
+    int64_t times = INT64_MAX;
+    if (!ew_call_input_int(call, "/times", &times))
+        return true; /* it has failed */
+    if (attempt <= times)
         return false;
-    ew_call_donef(call, "{\"attempt\":%d}", (int)attempt);
+    ew_call_donef(call, "{\"attempt\":%u}", attempt);
     return true;
 }
 
 static void fail_with(ew_call *call, ew_status status, const char *message, uint64_t retry_ms) {
+    ew_str text = ew_str_from(message);
+    if (!ew_call_input_str(call, "/message", &text))
+        return;
     ew_fault fault = {
         .status = status,
-        .message = ew_json_get_str(ew_call_input(call), "/message", ew_str_from(message)),
+        .message = text,
         .details = ew_json_get(ew_call_input(call), "/details"),
         .retryable = retry_ms > 0,
         .retry_after_ms = retry_ms,
@@ -70,15 +79,21 @@ static void disturbed(ew_call *call, void *arg) {
 static void sleep_(ew_call *call, void *arg) {
     (void)arg;
     mark("begin", call);
+    int64_t ms = 0;
+    if (!ew_call_input_int(call, "/ms", &ms))
+        return;
     ew_call_on_cancel(call, disturbed, NULL);
-    ew_call_after(call, (uint64_t)ew_json_get_int(ew_call_input(call), "/ms", 0), awake, NULL);
+    ew_call_after(call, (uint64_t)ms, awake, NULL);
 }
 
 static void fail(ew_call *call, void *arg) {
     (void)arg;
     mark("begin", call);
     ew_status status = EW_STATUS_INTERNAL;
-    (void)ew_status_from_name(ew_json_get_str(ew_call_input(call), "/code", EW_STR("INTERNAL")), &status);
+    ew_str code = EW_STR("INTERNAL");
+    if (!ew_call_input_str(call, "/code", &code))
+        return;
+    (void)ew_status_from_name(code, &status);
     if (!recovered(call))
         fail_with(call, status, "it failed", 0);
 }
@@ -86,9 +101,9 @@ static void fail(ew_call *call, void *arg) {
 static void retry(ew_call *call, void *arg) {
     (void)arg;
     mark("begin", call);
-    if (!recovered(call))
-        fail_with(call, EW_STATUS_UNAVAILABLE, "try again",
-                  (uint64_t)(ew_json_get_double(ew_call_input(call), "/after", 1) * 1000));
+    double after = 1;
+    if (ew_call_input_double(call, "/after", &after) && !recovered(call))
+        fail_with(call, EW_STATUS_UNAVAILABLE, "try again", (uint64_t)(after * 1000));
 }
 
 static void late(ew_call *call, void *arg) {
@@ -100,7 +115,9 @@ static void late(ew_call *call, void *arg) {
 static void big(ew_call *call, void *arg) {
     (void)arg;
     mark("begin", call);
-    int64_t n = ew_json_get_int(ew_call_input(call), "/bytes", 0);
+    int64_t n = 0;
+    if (!ew_call_input_int(call, "/bytes", &n))
+        return;
     char *text = n >= 0 && n < (1 << 30) ? malloc((size_t)n + 2) : NULL;
     if (!text) {
         ew_call_fail(call, EW_STATUS_RESOURCE_EXHAUSTED, NULL);

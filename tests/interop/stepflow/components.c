@@ -19,7 +19,10 @@ static int marks = -1; /* set before the start */
 static void mark(const char *event, const ew_call *call) {
     char line[200];
     ew_str key = ew_call_key(call);
-    ew_str run = ew_json_get_str(ew_call_context(call), "/run_id", EW_STR("-"));
+    char id[100] = "-";
+    ew_str run = {id, 1};
+    if (ew_json_string(ew_json_get(ew_call_context(call), "/run_id"), id, sizeof id, &run.len) != EW_OK)
+        run.len = 1;
     size_t skip = strlen("/component/");
     int n = snprintf(line, sizeof line, "%s %.*s %.*s %u %ld\n", event, (int)(key.len - skip), key.ptr + skip,
                      (int)run.len, run.ptr, (unsigned)ew_call_attempt(call), (long)getpid());
@@ -37,14 +40,16 @@ static void echo(ew_call *call, void *arg) {
 
 static void greet(ew_call *call, void *arg) {
     char text[1024];
-    ew_str name = ew_json_get_str(ew_call_input(call), "/name", EW_STR("world"));
-    int64_t times = ew_json_get_int(ew_call_input(call), "/times", 1);
+    ew_str name = EW_STR("world");
+    int64_t times = 1;
     size_t n = 0;
     (void)arg;
+    if (!ew_call_input_str(call, "/name", &name) || !ew_call_input_int(call, "/times", &times))
+        return;
     for (int64_t i = 0; i < times && n < sizeof text; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%sHello, %.*s!", i > 0 ? " " : "", (int)name.len, name.ptr);
     if (n < sizeof text)
-        ew_call_donef(call, "{\"text\":%q}", (ew_str){text, n});
+        ew_call_donef(call, "{\"text\":%q}", ((ew_str){text, n}));
     else
         ew_call_fail(call, EW_STATUS_RESOURCE_EXHAUSTED, "too often");
 }
@@ -69,8 +74,11 @@ static void disturbed(ew_call *call, void *arg) {
 /* Has `then` called after the `ms` of the input. */
 static void sleep_(ew_call *call, ew_call_fn then, void *arg) {
     mark("begin", call);
+    int64_t ms = 0;
+    if (!ew_call_input_int(call, "/ms", &ms))
+        return;
     ew_call_on_cancel(call, disturbed, NULL);
-    ew_call_after(call, (uint64_t)ew_json_get_int(ew_call_input(call), "/ms", 0), then, arg);
+    ew_call_after(call, (uint64_t)ms, then, arg);
 }
 
 static void awake(ew_call *call, void *arg) {
@@ -92,7 +100,9 @@ static void tell_where(ew_call *call, void *arg) {
 static void where(ew_call *call, void *arg) { sleep_(call, tell_where, arg); }
 
 static void big(ew_call *call, void *arg) {
-    int64_t n = ew_json_get_int(ew_call_input(call), "/bytes", 0);
+    int64_t n = 0;
+    if (!ew_call_input_int(call, "/bytes", &n))
+        return;
     char *text = n >= 0 && n < (1 << 30) ? malloc((size_t)n + 2) : NULL;
     (void)arg;
     if (!text) {
@@ -121,24 +131,20 @@ static void crash(ew_call *call, void *arg) {
 typedef void (*end_fn)(ew_request *request, const ew_end *end, void *ud);
 
 /* JSON text by ew_json_format, to be freed; its length in *ret_len. NULL: no memory. */
-static char *text_of(size_t *ret_len, const char *format, va_list args) {
-    va_list again;
-    va_copy(again, args);
-    int n = ew_json_vformat(NULL, 0, format, again);
-    va_end(again);
+static char *text_of(size_t *ret_len, const char *format, const ew_arg *args, size_t n_args) {
+    int n = ew_json_format_args(NULL, 0, format, args, n_args);
     char *text = n >= 0 ? malloc((size_t)n + 1) : NULL;
     if (text)
-        *ret_len = (size_t)ew_json_vformat(text, (size_t)n + 1, format, args);
+        *ret_len = (size_t)ew_json_format_args(text, (size_t)n + 1, format, args, n_args);
     return text;
 }
 
 /* Calls the runtime with such params. The call is referred to until on_end gives that back. */
-static void ask(ew_call *call, end_fn on_end, void *ud, const char *method, const char *format, ...) {
+#define ask(call, on_end, ud, method, ...) ask_args(call, on_end, ud, method, EW_FORMAT(__VA_ARGS__))
+static void ask_args(ew_call *call, end_fn on_end, void *ud, const char *method, const char *format, const ew_arg *args,
+                     size_t n_args) {
     ew_request_options options = {.action = ew_str_from(method), .timeout_ms = WAIT_MS, .on_end = on_end, .ud = ud};
-    va_list args;
-    va_start(args, format);
-    char *params = text_of(&options.input.len, format, args);
-    va_end(args);
+    char *params = text_of(&options.input.len, format, args, n_args);
     options.input.ptr = params;
     ew_call_ref(call);
     ew_err err = params ? ew_call_back(call, &options, NULL) : EW_ENOMEM;
@@ -251,7 +257,10 @@ static ew_request *start(ew_call *call, const char *method, const char *format, 
 static void many_blobs(ew_call *call, void *arg) {
     ew_request *puts[MANY_MAX] = {0}, *gets[MANY_MAX] = {0};
     char data[MANY_MAX][24];
-    int n = (int)ew_json_get_int(ew_call_input(call), "/n", 1), different = 0;
+    int different = 0;
+    int64_t n = 1;
+    if (!ew_call_input_int(call, "/n", &n))
+        return;
     bool equal = n <= MANY_MAX;
     ew_end put = {0}, get = {0}, other = {0};
     (void)arg;

@@ -5,6 +5,7 @@
 #ifndef EW_TESTS_JOBS_SUPPORT_H
 #define EW_TESTS_JOBS_SUPPORT_H
 
+#include "support/json_or.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +80,7 @@ static inline void must_enqueue(ew_jobs *jobs, const ew_job_options *options, ch
     said s = enqueue(jobs, options);
     if (s.err != EW_OK)
         fail_msg("%s", s.problem);
-    ew_str text = ew_json_get_str(ew_str_from(s.json), "/job_id", EW_STR(""));
+    ew_str text = json_str_or(ew_str_from(s.json), "/job_id", EW_STR(""));
     (void)snprintf(id, 64, "%.*s", (int)text.len, text.ptr);
 }
 
@@ -116,7 +117,7 @@ static inline void expect_json(const said *s, const char *pointer, const char *j
 static inline said becomes(ew_jobs *jobs, const char *id, const char *status) {
     for (int i = 0; i < WAIT_MS / 10; i++) {
         said s = show(jobs, id);
-        if (ew_str_eq(ew_json_get_str(ew_str_from(s.json), "/status", EW_STR("")), ew_str_from(status)))
+        if (ew_str_eq(json_str_or(ew_str_from(s.json), "/status", EW_STR("")), ew_str_from(status)))
             return s;
         (void)usleep(10000);
     }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "support/fail_env.h"
+#include "support/json_or.h"
 #include <everywire/everywire.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,7 +34,12 @@ static void on_cancel(ew_call *call, void *arg) {
     (void)ew_call_fail(call, EW_STATUS_CANCELLED, "told to stop");
 }
 
-static void forever(ew_call *call, void *arg) { (void)ew_call_on_cancel(call, on_cancel, arg); }
+static atomic_int begun; /* calls of forever, nap and blocking that reached their handler */
+
+static void forever(ew_call *call, void *arg) {
+    (void)ew_call_on_cancel(call, on_cancel, arg);
+    atomic_fetch_add(&begun, 1);
+}
 
 static void slept(ew_call *call, void *arg) {
     (void)arg;
@@ -41,15 +47,17 @@ static void slept(ew_call *call, void *arg) {
 }
 
 static void nap(ew_call *call, void *arg) {
-    (void)ew_call_after(call, (uint64_t)ew_json_get_int(ew_call_input(call), "", 100), slept, arg);
+    (void)ew_call_after(call, (uint64_t)json_int_or(ew_call_input(call), "", 100), slept, arg);
+    atomic_fetch_add(&begun, 1);
 }
 
 /* On a worker: streams and waits; says how its waiting ended. */
 static void blocking(ew_call *call, void *arg) {
     (void)arg;
+    atomic_fetch_add(&begun, 1);
     for (int i = 0; i < 3; i++)
         (void)ew_call_chunkf(call, "%d", i);
-    ew_err err = ew_call_wait(call, (uint64_t)ew_json_get_int(ew_call_input(call), "", 10));
+    ew_err err = ew_call_wait(call, (uint64_t)json_int_or(ew_call_input(call), "", 10));
     (void)ew_call_donef(call, "%Q", ew_err_name(err));
 }
 
@@ -73,6 +81,7 @@ static void later(ew_call *call, void *arg) {
 static ew_app *start_app(const ew_app_options *options, atomic_int *cancels, char target[64]) {
     ew_app *app = ew_app_new_with("test", options);
     int port = 0;
+    atomic_store(&begun, 0);
     assert_non_null(app);
     assert_int_equal(ew_app_action(app, "/flow/echo", echo, NULL, NULL), EW_OK);
     assert_int_equal(ew_app_action(app, "/flow/forever", forever, cancels, NULL), EW_OK);
@@ -141,10 +150,11 @@ static void test_api_app__serves_and_calls(void **state) {
     expect_result(client, "blocking", "5", "\"EW_OK\"");
     expect_result(client, "later", "1", "true");
     expect_failure(call(client, "missing", "1", 0), EW_STATUS_NOT_FOUND, EW_ORIGIN_ACTION);
-    expect_failure(call(client, "forever", "1", 100), EW_STATUS_DEADLINE_EXCEEDED, EW_ORIGIN_DEADLINE);
+    expect_failure(call(client, "forever", "1", 3000), EW_STATUS_DEADLINE_EXCEEDED, EW_ORIGIN_DEADLINE);
     assert_true(becomes(&cancels, 1));
+    atomic_store(&begun, 0);
     ew_request *cancelled = call(client, "forever", "1", 0);
-    (void)usleep(50000);
+    assert_true(becomes(&begun, 1));
     ew_request_cancel(cancelled);
     ew_request_cancel(cancelled);
     expect_failure(cancelled, EW_STATUS_CANCELLED, EW_ORIGIN_CANCEL);
@@ -160,7 +170,7 @@ static void test_api_app__cancels_waiting_workers(void **state) {
     ew_app *app = start_app(&(ew_app_options){.threads = 1}, &cancels, target);
     ew_client *client = new_client(target, NULL);
     ew_request *request = call(client, "blocking", "60000", 0);
-    (void)usleep(100000);
+    assert_true(becomes(&begun, 1));
     ew_request_cancel(request);
     expect_failure(request, EW_STATUS_CANCELLED, EW_ORIGIN_CANCEL);
     ew_client_free(client);
@@ -202,7 +212,7 @@ static void test_api_app__drains(void **state) {
     ew_app *app = start_app(&(ew_app_options){.threads = 2, .drain_ms = 5000}, &cancels, target);
     ew_client *client = new_client(target, NULL);
     ew_request *running = call(client, "nap", "300", 0);
-    (void)usleep(100000);
+    assert_true(becomes(&begun, 1));
     ew_app_stop(app);
     assert_int_equal(ew_app_wait(app), EW_OK);
     ew_end end;
@@ -221,7 +231,7 @@ static void test_api_app__cuts_off_what_does_not_end(void **state) {
     ew_app *app = start_app(&(ew_app_options){.threads = 2, .drain_ms = 100}, &cancels, target);
     ew_client *client = new_client(target, NULL);
     ew_request *running = call(client, "forever", "1", 0);
-    (void)usleep(100000);
+    assert_true(becomes(&begun, 1));
     ew_app_stop(app);
     assert_int_equal(ew_app_wait(app), EW_ETIMEOUT);
     expect_failure(running, EW_STATUS_UNAVAILABLE, EW_ORIGIN_CONNECT);
@@ -349,9 +359,70 @@ static void test_api_app__says_that_an_address_is_taken(void **state) {
     ew_app_free(first);
 }
 
+/* Puts a text there that a later failure must replace. */
+static void leave_error(ew_app *app) {
+    assert_int_equal(ew_app_action(app, "no key", echo, NULL, NULL), EW_EINVAL);
+    assert_non_null(strstr(ew_app_error(app), "no key"));
+}
+
+static void check_error(ew_app *app, ew_err err, ew_err expected, const char *part) {
+    assert_int_equal(err, expected);
+    if (!strstr(ew_app_error(app), part))
+        fail_msg("'%s' does not have '%s'", ew_app_error(app), part);
+    leave_error(app);
+}
+
+/* Each failure leaves its own text, never that of an earlier one; a success leaves none. */
+static void test_api_app__errors_are_not_stale(void **state) {
+    (void)state;
+    ew_app *app = ew_app_new("errors");
+    const ew_exec_options program = {.argv = (const char *const[]){"/bin/true", NULL}};
+    assert_non_null(app);
+    leave_error(app);
+    check_error(app, ew_app_action(app, "/flow/x", NULL, NULL, NULL), EW_EINVAL, "action /flow/x: the handler is NULL");
+    check_error(app, ew_app_action(app, NULL, echo, NULL, NULL), EW_EINVAL, "the key is NULL");
+    check_error(app, ew_app_listen(app, NULL), EW_EINVAL, "cannot add a listener: the address is NULL");
+    check_error(app, ew_app_connect(app, NULL), EW_EINVAL, "cannot add a manager: the URL is NULL");
+    check_error(app, ew_app_import(app, NULL, NULL), EW_EINVAL, "cannot add an import: the target is NULL");
+    check_error(app, ew_app_exec(app, NULL, &program, NULL), EW_EINVAL, "cannot add an executable: the key is NULL");
+    check_error(app, ew_app_exec(app, "/t/x", NULL, NULL), EW_EINVAL, "the options are NULL");
+    check_error(app, ew_app_plugin(app, NULL, NULL), EW_EINVAL, "cannot load a plug-in: the path is NULL");
+    check_error(app, ew_app_worker(app, NULL), EW_EINVAL, "ew_app_jobs");
+    assert_int_equal(ew_app_listen(app, "127.0.0.1:0"), EW_OK);
+    assert_string_equal(ew_app_error(app), "");
+    leave_error(app);
+    assert_int_equal(ew_app_start(app), EW_OK);
+    assert_string_equal(ew_app_error(app), "");
+    leave_error(app);
+    check_error(app, ew_app_start(app), EW_EINVAL, "cannot start: the app has been started already");
+    check_error(app, ew_app_listen(app, "127.0.0.1:0"), EW_EINVAL, "the app has been started already");
+    check_error(app, ew_app_connect(app, "ws://127.0.0.1:1"), EW_EINVAL, "the app has been started already");
+    check_error(app, ew_app_import(app, "http://127.0.0.1:1", NULL), EW_EINVAL, "the app has been started already");
+    check_error(app, ew_app_exec(app, "/t/x", &program, NULL), EW_EINVAL, "the app has been started already");
+    check_error(app, ew_app_plugin(app, "x.so", NULL), EW_EINVAL, "the app has been started already");
+    check_error(app, ew_app_jobs(app, "memory:", NULL), EW_EINVAL, "the app has been started already");
+    ew_app_free(app);
+}
+
+/* A client that cannot be made says why, whatever the reason. */
+static void test_api_app__client_problem_is_set(void **state) {
+    (void)state;
+    static const char *const targets[] = {NULL, "", "nonsense", "http://", "gopher://127.0.0.1:1"};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        const char *problem = NULL;
+        ew_client *client = NULL;
+        assert_int_not_equal(ew_client_new(targets[i], NULL, &client, &problem), EW_OK);
+        assert_null(client);
+        assert_non_null(problem);
+        assert_true(strlen(problem) > 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_api_app__serves_and_calls),
+        cmocka_unit_test(test_api_app__errors_are_not_stale),
+        cmocka_unit_test(test_api_app__client_problem_is_set),
         cmocka_unit_test(test_api_app__cancels_waiting_workers),
         cmocka_unit_test(test_api_app__takes_actions_while_running),
         cmocka_unit_test(test_api_app__drains),

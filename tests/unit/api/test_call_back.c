@@ -3,6 +3,7 @@
  * public API, over the jsonrpc wire on real loops, on TCP and on a Unix socket.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "support/json_or.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@
 #define WAIT_MS 20000
 
 /* What the handlers of both sides have seen. */
-static atomic_int noted, told, lost, refused;
+static atomic_int noted, told, lost, refused, begun;
 
 static bool becomes(atomic_int *value, int wanted) {
     for (int i = 0; i < 2000; i++) {
@@ -61,9 +62,9 @@ static void pass_chunk(ew_request *request, ew_str chunk, void *ud) {
 /* Asks its caller: {"action":NAME,"stream":BOOL}. */
 static void ask(ew_call *call, void *arg) {
     (void)arg;
-    ew_request_options options = {.action = ew_json_get_str(ew_call_input(call), "/action", EW_STR("approve")),
+    ew_request_options options = {.action = json_str_or(ew_call_input(call), "/action", EW_STR("approve")),
                                   .input = ew_call_input(call),
-                                  .stream = ew_json_get_bool(ew_call_input(call), "/stream", false),
+                                  .stream = json_bool_or(ew_call_input(call), "/stream", false),
                                   .on_chunk = pass_chunk,
                                   .on_end = pass_on,
                                   .ud = ew_call_ref(call)};
@@ -99,7 +100,7 @@ static void count_refused(ew_request *request, const ew_end *end, void *ud) {
 /* Sends its caller n notifications before it answers; after its end nobody is there to be called. */
 static void tell(ew_call *call, void *arg) {
     (void)arg;
-    int64_t n = ew_json_get_int(ew_call_input(call), "", 1);
+    int64_t n = json_int_or(ew_call_input(call), "", 1);
     for (int64_t i = 0; i < n; i++)
         if (ew_call_back(call, &(ew_request_options){.action = EW_STR("event"), .notify = true}, NULL) != EW_OK)
             (void)ew_call_fail(call, EW_STATUS_INTERNAL, "not told");
@@ -129,7 +130,7 @@ static void add_up(ew_call *call, ew_str chunk, bool end, void *arg) {
     if (end)
         (void)ew_call_donef(call, "%lld", (long long)*sum);
     else
-        *sum += ew_json_get_int(chunk, "/n", 0);
+        *sum += json_int_or(chunk, "/n", 0);
 }
 
 static void look(ew_call *call, void *arg) {
@@ -160,7 +161,10 @@ static void on_cancel(ew_call *call, void *arg) {
     (void)ew_call_fail(call, EW_STATUS_CANCELLED, NULL);
 }
 
-static void forever(ew_call *call, void *arg) { (void)ew_call_on_cancel(call, on_cancel, arg); }
+static void forever(ew_call *call, void *arg) {
+    (void)ew_call_on_cancel(call, on_cancel, arg);
+    atomic_fetch_add(&begun, 1);
+}
 
 /* ---- the world ---- */
 
@@ -207,6 +211,7 @@ static void start(world *w, const char *kind) {
     atomic_store(&noted, 0);
     atomic_store(&told, 0);
     atomic_store(&lost, 0);
+    atomic_store(&begun, 0);
     atomic_store(&refused, 0);
 }
 
@@ -395,7 +400,7 @@ static void test_api_call_back__caller_goes(void **state) {
     start(&w, *state);
     ew_request_options options = {.action = EW_STR("ask_for_ever")};
     assert_int_equal(ew_client_call(w.client, &options, NULL), EW_OK);
-    (void)usleep(100000);
+    assert_true(becomes(&begun, 1));
     w.client = ew_client_free(w.client);
     assert_true(becomes(&lost, 1));
     stop(&w);

@@ -5,6 +5,7 @@
  */
 #include "jobs_support.h"
 #include "support/fail_env.h"
+#include "support/json_or.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -98,8 +99,8 @@ static void test_api_jobs__has_defaults(void **state) {
     expect_text(&s, "/queue_name", "default");
     expect_json(&s, "/params", "{}");
     expect_json(&s, "/max_retries", "5");
-    assert_true(ew_json_get_double(STR(s.json), "/timeout_seconds", 0) == 300);
-    assert_true(ew_json_get_double(STR(s.json), "/result_ttl_seconds", 0) == 86400);
+    assert_true(json_double_or(STR(s.json), "/timeout_seconds", 0) == 300);
+    assert_true(json_double_or(STR(s.json), "/result_ttl_seconds", 0) == 86400);
 }
 
 static void expect_refused(ew_jobs *jobs, const ew_job_options *options, const char *why) {
@@ -303,7 +304,7 @@ static void test_api_jobs__replays_and_tells_a_story(void **state) {
     said s = take(err, answer);
     assert_int_equal(s.err, EW_OK);
     expect_text(&s, "/replayed", id);
-    ew_str other = ew_json_get_str(STR(s.json), "/job_id", EW_STR(""));
+    ew_str other = json_str_or(STR(s.json), "/job_id", EW_STR(""));
     char new_id[64];
     (void)snprintf(new_id, sizeof new_id, "%.*s", (int)other.len, other.ptr);
     assert_string_not_equal(new_id, id);

@@ -3,6 +3,7 @@
  * actions are called from whatever loop a call came to. The runtimes are apps too, which dial the first.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "support/json_or.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +61,7 @@ static void more(ew_call *call, void *arg) {
 static void pour(ew_call *call, void *arg) {
     (void)arg;
     int64_t *left = ew_call_alloc(call, sizeof *left);
-    *left = ew_json_get_int(ew_call_input(call), "", 10);
+    *left = json_int_or(ew_call_input(call), "", 10);
     more(call, left);
 }
 
@@ -138,7 +139,7 @@ static void setup_world(world *w, unsigned threads) {
     int port = 0;
     atomic_store(&cancelled, 0);
     atomic_store(&running, 0);
-    w->manager = ew_app_new_with("manager", &(ew_app_options){.threads = threads});
+    w->manager = ew_app_new_with("manager", &(ew_app_options){.threads = threads, .runtime_grace_ms = EW_NO_GRACE});
     assert_non_null(w->manager);
     assert_int_equal(ew_app_listen(w->manager, "127.0.0.1:0"), EW_OK);
     assert_int_equal(ew_app_start(w->manager), EW_OK);

@@ -49,6 +49,9 @@ static void test_api_target__reads_jsonrpc(void **state) {
         {"jsonrpc+unix:x?framing=lines", EW__WHERE_UNIX, EW__FRAMING_LINES, "", "x", 0},
         {"jsonrpc+stdio:", EW__WHERE_CHILD, EW__FRAMING_AUTO, "", "", 0},
         {"jsonrpc+stdio:?framing=lsp", EW__WHERE_CHILD, EW__FRAMING_HEADERS, "", "", 0},
+        {"jsonrpc+unix:a?b=c", EW__WHERE_UNIX, EW__FRAMING_AUTO, "", "a?b=c", 0},
+        {"jsonrpc+unix:a?b?framing=lsp", EW__WHERE_UNIX, EW__FRAMING_HEADERS, "", "a?b", 0},
+        {"jsonrpc://h:1?params=null&framing=lsp&discover=no", EW__WHERE_TCP, EW__FRAMING_HEADERS, "h", "", 1},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         ew__target target;
@@ -59,6 +62,26 @@ static void test_api_target__reads_jsonrpc(void **state) {
         assert_string_equal(target.path, good[i].path);
         assert_int_equal(target.port, good[i].port);
         assert_string_equal(target.wire->name, "jsonrpc");
+    }
+}
+
+static void test_api_target__reads_dialect(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int dialect;
+    } good[] = {
+        {"jsonrpc://h:1", 0},
+        {"jsonrpc://h:1?framing=lsp", 0},
+        {"jsonrpc://h:1?params=null", EW__JSONRPC_NULL_PARAMS},
+        {"jsonrpc://h:1?stream=events", EW__JSONRPC_EVENTS},
+        {"jsonrpc+unix:x?discover=no", EW__JSONRPC_NO_DISCOVER},
+        {"jsonrpc+stdio:?discover=no&params=null", EW__JSONRPC_NULL_PARAMS | EW__JSONRPC_NO_DISCOVER},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        ew__target target;
+        assert_int_equal(ew__target_parse(good[i].text, &target, NULL), EW_OK);
+        assert_int_equal(target.dialect, good[i].dialect);
     }
 }
 
@@ -279,6 +302,11 @@ static void test_api_target__refuses(void **state) {
                                       "rrq://127.0.0.1:9000/path",
                                       "rrq:127.0.0.1:9000",
                                       "jsonrpc://h:1?framing=cobs",
+                                      "jsonrpc://h:1?",
+                                      "jsonrpc://h:1?discover=no&",
+                                      "jsonrpc://h:1?discover=no&x=y",
+                                      "jsonrpc+unix:x?discover=yes",
+                                      "jsonrpc+stdio:?x=y",
                                       "stepflow+http:x",
                                       "stepflow+http:/x",
                                       "stepflow+http://",
@@ -333,15 +361,11 @@ static void test_targets_with_tls(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_api_target__reads),
-        cmocka_unit_test(test_api_target__reads_jsonrpc),
-        cmocka_unit_test(test_api_target__reads_reflection),
-        cmocka_unit_test(test_api_target__reads_rrq),
-        cmocka_unit_test(test_api_target__reads_stepflow),
-        cmocka_unit_test(test_api_target__command),
-        cmocka_unit_test(test_api_target__blobs),
-        cmocka_unit_test(test_api_target__refuses),
-        cmocka_unit_test(test_targets_with_tls),
+        cmocka_unit_test(test_api_target__reads),         cmocka_unit_test(test_api_target__reads_jsonrpc),
+        cmocka_unit_test(test_api_target__reads_dialect), cmocka_unit_test(test_api_target__reads_reflection),
+        cmocka_unit_test(test_api_target__reads_rrq),     cmocka_unit_test(test_api_target__reads_stepflow),
+        cmocka_unit_test(test_api_target__command),       cmocka_unit_test(test_api_target__blobs),
+        cmocka_unit_test(test_api_target__refuses),       cmocka_unit_test(test_targets_with_tls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

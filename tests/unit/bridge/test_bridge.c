@@ -58,6 +58,35 @@ static void test_a_fault_crosses(void **state) {
     finish(&s, 1);
 }
 
+/* Only callers on this machine see the stack traces of upstreams, unless the home says otherwise. */
+static void test_stack_traces(void **state) {
+    (void)state;
+    static const char with[] = "{\"stack\":\"Error\\n at x\",\"traceId\":\"1\"}", without[] = "{\"traceId\":\"1\"}";
+    static const ew__who remote = {.kind = EW__WHO_TOKEN, .accepted = true}, local = {.local = true};
+    static const struct {
+        ew_stack_traces policy;
+        const ew__who *who;
+        const char *details;
+    } rows[] = {{EW_STACK_TRACES_LOCAL, &local, with},
+                {EW_STACK_TRACES_LOCAL, &remote, without},
+                {EW_STACK_TRACES_LOCAL, NULL, without},
+                {EW_STACK_TRACES_ALL, &remote, with},
+                {EW_STACK_TRACES_NONE, &local, without}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        setting s;
+        begin(&s, 1);
+        s.w.home.stack_traces = (uint8_t)rows[i].policy;
+        make(&s)->who = rows[i].who;
+        open_near(&s);
+        near_one.call->who = NULL; /* it is valid until the call is opened */
+        ew_fault fault = {.status = EW_STATUS_ABORTED, .message = EW_STR("no"), .details = ew_str_from(with)};
+        assert_int_equal(ew_call_fail_with(fars[0].call, &fault), EW_OK);
+        assert_string_equal(near_one.text, "no");
+        assert_string_equal(near_one.details, rows[i].details);
+        finish(&s, 1);
+    }
+}
+
 /* The child's trace, where the wire carries one; nothing is made where nobody wants it. */
 static void test_trace(void **state) {
     (void)state;
@@ -390,6 +419,7 @@ int main(void) {
         cmocka_unit_test(test_what_crosses),
         cmocka_unit_test(test_deadline_and_late_upstream),
         cmocka_unit_test(test_a_fault_crosses),
+        cmocka_unit_test(test_stack_traces),
         cmocka_unit_test(test_trace),
         cmocka_unit_test(test_what_a_wire_cannot_carry),
         cmocka_unit_test(test_hops_end),

@@ -73,6 +73,72 @@ static void test_what_has_begun_is_not_repeated(void **state) {
     finish(&s, 2);
 }
 
+/* A peer that goes down refuses a call before its handler starts: the next one gets it, and it has a pause. */
+static void test_a_refused_call_goes_on(void **state) {
+    (void)state;
+    setting s;
+    begin(&s, 3);
+    fars[1].refuses = true;
+    for (int i = 0; i < 9; i++)
+        run_one(&s, "\"ok\"");
+    assert_int_equal(fars[1].n_opens, 1);
+    assert_int_equal(fars[0].n_opens + fars[2].n_opens, 9);
+    fars[0].refuses = fars[2].refuses = true;
+    run_one(&s, "going down");
+    assert_true(near_one.fault.refused); /* no handler was started anywhere: the caller may try another gateway */
+    finish(&s, 3);
+}
+
+static void refuse_now(far_side *f) {
+    ew_call *call = f->call;
+    f->call = NULL;
+    ew__call_fault(call, &(ew_fault){.status = EW_STATUS_UNAVAILABLE, .message = EW_STR("no"), .refused = true});
+}
+
+/* An upstream that has sent a chunk has started the handler, whatever it says afterwards. */
+static void test_a_call_with_chunks_stays(void **state) {
+    (void)state;
+    setting s;
+    begin(&s, 2);
+    make(&s);
+    open_near(&s);
+    assert_int_equal(ew__call_chunk_valid(fars[0].call, EW_STR("1")), EW_OK);
+    refuse_now(&fars[0]);
+    assert_int_equal(near_one.n_ends, 1);
+    assert_int_equal(fars[1].n_opens, 0);
+    finish(&s, 2);
+}
+
+/* Input waits until an upstream takes it; a call whose input was handed over stays where it is. */
+static void test_input_and_the_next_upstream(void **state) {
+    (void)state;
+    setting s;
+    for (int taken = 0; taken < 3; taken++) {
+        begin(&s, 2);
+        ew_call *near = make(&s);
+        near->has_input = true;
+        open_near(&s);
+        if (taken != 2) {
+            (void)ew__call_input(near, EW_STR("1"));
+            (void)ew__call_input(near, EW_STR("2"));
+        }
+        ew__call_input_end(near);
+        assert_int_equal(fars[0].n_inputs + fars[0].n_input_ends, 0);
+        if (taken)
+            ew__call_input_room(fars[0].call);
+        refuse_now(&fars[0]);
+        assert_int_equal(near_one.n_ends, taken != 0);
+        assert_int_equal(fars[1].n_opens, taken == 0);
+        if (taken == 0) {
+            ew__call_input_room(fars[1].call);
+            assert_string_equal(fars[1].inputs, "1,2,");
+            assert_int_equal(fars[1].n_input_ends, 1);
+            far_done(&fars[1], EW_STR("3"));
+        }
+        finish(&s, 2);
+    }
+}
+
 static void test_a_cancelled_call_goes_nowhere_else(void **state) {
     (void)state;
     setting s;
@@ -179,6 +245,9 @@ int main(void) {
         cmocka_unit_test(test_one_that_is_away_is_passed_over),
         cmocka_unit_test(test_all_are_away),
         cmocka_unit_test(test_what_has_begun_is_not_repeated),
+        cmocka_unit_test(test_a_refused_call_goes_on),
+        cmocka_unit_test(test_a_call_with_chunks_stays),
+        cmocka_unit_test(test_input_and_the_next_upstream),
         cmocka_unit_test(test_a_cancelled_call_goes_nowhere_else),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_any_order),

@@ -19,6 +19,7 @@ typedef struct near_side {
     ew_status status;
     ew_origin origin;
     char text[256]; /* result or message */
+    char details[256];
     ew_fault fault;
     bool full;
     bool goes; /* at the next chunk */
@@ -35,6 +36,7 @@ typedef struct far_side {
     bool input_full;
     bool unreachable; /* every call ends at once, and was never sent */
     bool loses;       /* every call is lost at once after it was sent */
+    bool refuses;     /* every call is refused by the peer before a handler starts */
     bool ends;        /* as soon as it is told to stop */
 } far_side;
 
@@ -63,6 +65,8 @@ static inline void near_end(ew_call *call, const ew__end *end) {
     near_one.status = end->status;
     near_one.origin = end->origin;
     near_one.fault = end->fault;
+    (void)snprintf(near_one.details, sizeof near_one.details, "%.*s", (int)end->fault.details.len,
+                   end->fault.details.ptr ? end->fault.details.ptr : "");
     (void)snprintf(near_one.text, sizeof near_one.text, "%.*s", (int)said.len, said.ptr ? said.ptr : "");
 }
 
@@ -106,7 +110,11 @@ static inline void far_open(ew_call *call) {
     f->n_opens++;
     f->call = call;
     call->begun = !f->unreachable;
-    if (f->unreachable || f->loses) {
+    if (f->refuses) {
+        f->call = NULL;
+        ew__call_fault(call,
+                       &(ew_fault){.status = EW_STATUS_UNAVAILABLE, .message = EW_STR("going down"), .refused = true});
+    } else if (f->unreachable || f->loses) {
         f->call = NULL;
         ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
                          f->loses ? EW_STR("lost") : EW_STR("nobody there"));

@@ -5,6 +5,7 @@
 #include "call/call.h"
 #include "json/json.h"
 #include "support/fail_env.h"
+#include "support/json_or.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -230,7 +231,7 @@ static void test_call_action__remotes(void **state) {
     assert_true(ew_json_member(now->listing, EW_STR("a:/flow/ours")).len > 0);
     assert_true(ew_json_member(now->listing, EW_STR("b:/flow/both")).len > 0);
     assert_int_equal(ew_json_member(now->listing, EW_STR("/flow/both")).len, 0);
-    assert_true(ew_str_eq(ew_json_get_str(now->listing, "/~1flow~1one/key", EW_STR("")), EW_STR("as it said")));
+    assert_true(ew_str_eq(json_str_or(now->listing, "/~1flow~1one/key", EW_STR("")), EW_STR("as it said")));
 
     /* a key of our own that comes later wins too */
     assert_int_equal(add(&registry, "/flow/one", NULL), EW_OK);
@@ -321,17 +322,34 @@ static void test_call_action__list_limits(void **state) {
     assert_null(ew__actions_list_problem(&limits, EW_STR("{}")));
 }
 
+/* An action that reads an input stream is marked as Genkit marks it, beside what the program says itself. */
+static void test_call_action__input_stream(void **state) {
+    (void)state;
+    static const struct {
+        const char *metadata, *expected;
+    } rows[] = {{NULL, "{\"bidi\":true}"},
+                {"{}", "{\"bidi\":true}"},
+                {" { \"a\" : [ 1 ] , \"b\":2 } ", "{\"bidi\":true,\"a\":[1],\"b\":2}"},
+                {"{\"bidi\":false,\"a\":1}", "{\"bidi\":true,\"a\":1}"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ew__registry registry;
+        ew__action *action = NULL;
+        ew_action_options options = {.metadata = rows[i].metadata, .input_stream = true};
+        assert_int_equal(ew__registry_init(&registry, ew_env_default()), EW_OK);
+        assert_int_equal(add(&registry, "/flow/x", &options), EW_OK);
+        assert_int_equal(ew__actions_find(registry.current, EW_STR("/flow/x"), &action), EW_OK);
+        assert_true(ew_str_eq(ew_json_get(action->descriptor, "/metadata"), ew_str_from(rows[i].expected)));
+        ew__registry_done(&registry);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_call_action__keys),
-        cmocka_unit_test(test_call_action__key_length),
-        cmocka_unit_test(test_call_action__find),
-        cmocka_unit_test(test_call_action__versions),
-        cmocka_unit_test(test_call_action__listing),
-        cmocka_unit_test(test_call_action__no_memory),
-        cmocka_unit_test(test_call_action__remotes),
-        cmocka_unit_test(test_call_action__remote_ids),
-        cmocka_unit_test(test_call_action__remotes_no_memory),
+        cmocka_unit_test(test_call_action__keys),        cmocka_unit_test(test_call_action__input_stream),
+        cmocka_unit_test(test_call_action__key_length),  cmocka_unit_test(test_call_action__find),
+        cmocka_unit_test(test_call_action__versions),    cmocka_unit_test(test_call_action__listing),
+        cmocka_unit_test(test_call_action__no_memory),   cmocka_unit_test(test_call_action__remotes),
+        cmocka_unit_test(test_call_action__remote_ids),  cmocka_unit_test(test_call_action__remotes_no_memory),
         cmocka_unit_test(test_call_action__list_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/call/world.h"
+#include "support/json_or.h"
 
 typedef struct record {
     unsigned n_ends, n_fired, n_input, n_input_end, n_input_room;
@@ -49,7 +50,7 @@ static void input(ew_call *call, ew_str chunk, bool end, void *arg) {
         rec->n_input_end++;
     else
         rec->n_input++;
-    rec->sum = rec->sum * 10 + ew_json_get_int(chunk, "", 0);
+    rec->sum = rec->sum * 10 + json_int_or(chunk, "", 0);
 }
 
 static ew__registry registry;

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/call/world.h"
+#include "support/json_or.h"
 
 #define THREADS 4
 #define EACH 200
@@ -17,7 +18,7 @@ typedef struct record {
 
 static ew_err on_chunk(ew_call *call, ew_str json) {
     record *rec = call->caller_ud;
-    int64_t thread = ew_json_get_int(json, "/0", 0), number = ew_json_get_int(json, "/1", 0);
+    int64_t thread = json_int_or(json, "/0", 0), number = json_int_or(json, "/1", 0);
     rec->ordered = rec->ordered && rec->last[thread] + 1 == number;
     rec->last[thread] = number;
     rec->n_chunks++;

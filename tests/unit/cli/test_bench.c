@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/bench.h"
+#include "support/json_or.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -131,7 +132,7 @@ static ew__bench_result result_of(const ew__bench_plan *plan) {
 }
 
 static void expect_json(const ew__text *out, const char *pointer, double wanted) {
-    double got = ew_json_get_double(ew__text_view(out), pointer, -1);
+    double got = json_double_or(ew__text_view(out), pointer, -1);
     assert_true(got > wanted - 0.001 && got < wanted + 0.001);
 }
 

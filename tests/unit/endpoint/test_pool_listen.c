@@ -369,6 +369,27 @@ static void late_actions(void **state) {
     finish();
 }
 
+/* An action is defined after the last list that was due: the runtime is asked once more before the verdict. */
+static void asked_before_the_verdict(void **state) {
+    (void)state;
+    end e;
+    asked a;
+    begin(NULL);
+    start_call(&a, "x", 0);
+    come(&e, "hello rt app go/1\n", "{}");
+    uint64_t defined_at = ew__home_read_clock(&w.loop.home) + EW__MS(2000); /* as long as it may still be starting */
+    while (a.n_ends == 0 && !(e.in && strstr(e.in, "run"))) {
+        uv_run(w.loop.uv, UV_RUN_ONCE);
+        if (e.in && strstr(e.in, "list"))
+            answer(&e, await(&e, "list"), ew__home_read_clock(&w.loop.home) >= defined_at ? "{\"/flow/x\":{}}" : "{}");
+    }
+    assert_int_equal(a.n_ends, 0);
+    answer(&e, await(&e, "run"), "\"late\"");
+    expect(&a, EW_STATUS_OK, "late");
+    leave(&e);
+    finish();
+}
+
 static void several_runtimes(void **state) {
     (void)state;
     end first, second;
@@ -632,12 +653,19 @@ static void no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds),        cmocka_unit_test(list_limits),
-        cmocka_unit_test(late_actions), cmocka_unit_test(several_runtimes),
-        cmocka_unit_test(same_id),      cmocka_unit_test(waits),
-        cmocka_unit_test(order),        cmocka_unit_test(does_not_list),
-        cmocka_unit_test(never_lists),  cmocka_unit_test(strangers),
-        cmocka_unit_test(companions),   cmocka_unit_test(in_use),
+        cmocka_unit_test(finds),
+        cmocka_unit_test(list_limits),
+        cmocka_unit_test(late_actions),
+        cmocka_unit_test(several_runtimes),
+        cmocka_unit_test(asked_before_the_verdict),
+        cmocka_unit_test(same_id),
+        cmocka_unit_test(waits),
+        cmocka_unit_test(order),
+        cmocka_unit_test(does_not_list),
+        cmocka_unit_test(never_lists),
+        cmocka_unit_test(strangers),
+        cmocka_unit_test(companions),
+        cmocka_unit_test(in_use),
         cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

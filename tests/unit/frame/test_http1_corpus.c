@@ -18,6 +18,7 @@
 #include "base/util.h"
 #include "support/corpus.h"
 #include "support/http_trace.h"
+#include "support/json_or.h"
 
 typedef struct known {
     const char *id, *why;
@@ -171,9 +172,9 @@ static void load(llhttp_case *l, const corpus *c) {
     size_t n;
     char *raw = (char *)corpus_hex(c, "/input_hex", &n);
     *l = (llhttp_case){.id = corpus_text(c, "/id"), .type = corpus_text(c, "/type")};
-    l->error = (int)ew_json_get_int(c->row, "/error_code", 0);
-    l->messages = (unsigned)ew_json_get_int(c->row, "/messages_complete", 0);
-    l->skip_body = ew_json_get_bool(c->row, "/meta/skipBody", false);
+    l->error = (int)json_int_or(c->row, "/error_code", 0);
+    l->messages = (unsigned)json_int_or(c->row, "/messages_complete", 0);
+    l->skip_body = json_bool_or(c->row, "/meta/skipBody", false);
     splice(l, c, raw, n);
     free(raw);
 }
@@ -255,7 +256,7 @@ static void test_frame_http1_corpus__llhttp(void **state) {
         load(&l, &c);
         /* A bare URL is no message. */
         if (strcmp(l.type, "url") != 0 && LOOK_UP(skipped, l.id) == NULL) {
-            wrong += check_llhttp(&l, ew_json_get_bool(c.row, "/strict", false));
+            wrong += check_llhttp(&l, json_bool_or(c.row, "/strict", false));
             run++;
         }
         unload(&l);
@@ -277,7 +278,7 @@ static bool allows(const corpus *c, int from, int to) {
     ew_json_iter it = {0};
     ew_str ranges = ew_json_get(c->row, "/status");
     while (ew_json_next(ranges, &it)) {
-        if (ew_json_get_int(it.value, "/0", 0) <= to && ew_json_get_int(it.value, "/1", 0) >= from) {
+        if (json_int_or(it.value, "/0", 0) <= to && json_int_or(it.value, "/1", 0) >= from) {
             return true;
         }
     }
@@ -287,8 +288,8 @@ static bool allows(const corpus *c, int from, int to) {
 /* NULL, or what is wrong. A target that ew__http_target refuses is answered 400 by the owner. */
 static const char *judge_own(const corpus *c, const http_trace *t) {
     unsigned answers = t->ends + (t->failed ? 1 : 0);
-    int64_t most = ew_json_get_int(c->row, "/responses", 1000);
-    if (ew_json_get_bool(c->row, "/waits", false)) {
+    int64_t most = json_int_or(c->row, "/responses", 1000);
+    if (json_bool_or(c->row, "/waits", false)) {
         return answers == 0 ? NULL : "an answer came";
     }
     if (answers == 0) {
@@ -297,7 +298,7 @@ static const char *judge_own(const corpus *c, const http_trace *t) {
     if (answers > (unsigned)most) {
         return "too many answers";
     }
-    if (ew_json_get_bool(c->row, "/closes", false) && !t->failed && !t->closed) {
+    if (json_bool_or(c->row, "/closes", false) && !t->failed && !t->closed) {
         return "stays open";
     }
     if (t->ends == 0) {

@@ -20,6 +20,7 @@
 #include "frame/ws.h"
 #include "support/corpus.h"
 #include "support/fail_env.h"
+#include "support/json_or.h"
 
 #define MESSAGE_MAX ((size_t)16 * 1024 * 1024)
 #define EVENTS_MAX 1100
@@ -220,9 +221,9 @@ static void put_frame(player *p, int opcode, bool fin, int rsv, const unsigned c
 
 /* The bytes of a payload: a pattern, repeated to a length. For free(). */
 static unsigned char *payload_of(ew_str value, const char *hex_at, const char *len_at, size_t *ret_len) {
-    ew_str hex = ew_json_get_str(value, hex_at, EW_STR(""));
+    ew_str hex = json_str_or(value, hex_at, EW_STR(""));
     size_t n_pattern = hex.len / 2;
-    *ret_len = (size_t)ew_json_get_int(value, len_at, (int64_t)n_pattern);
+    *ret_len = (size_t)json_int_or(value, len_at, (int64_t)n_pattern);
     unsigned char *bytes = malloc((*ret_len > n_pattern ? *ret_len : n_pattern) + 1);
     assert_non_null(bytes);
     assert_true(ew__unhex(hex, bytes, n_pattern));
@@ -234,7 +235,7 @@ static unsigned char *payload_of(ew_str value, const char *hex_at, const char *l
 
 static void put_close(player *p, ew_str step) {
     unsigned char body[256];
-    int64_t code = ew_json_get_int(step, "/code", -1);
+    int64_t code = json_int_or(step, "/code", -1);
     size_t n = 0, n_reason;
     unsigned char *reason = payload_of(step, "/reason/hex", "/reason/len", &n_reason);
     if (code >= 0) {
@@ -251,8 +252,8 @@ static void put_close(player *p, ew_str step) {
 }
 
 static void put_message(player *p, ew_str step, const unsigned char *payload, size_t n) {
-    size_t most = (size_t)ew_json_get_int(step, "/fragment", 0), at = 0;
-    int opcode = ew_json_get_bool(step, "/binary", false) ? 2 : 1;
+    size_t most = (size_t)json_int_or(step, "/fragment", 0), at = 0;
+    int opcode = json_bool_or(step, "/binary", false) ? 2 : 1;
     do {
         size_t piece = most > 0 && most < n - at ? most : n - at;
         put_frame(p, opcode, at + piece == n, 0, payload + at, piece);
@@ -262,14 +263,14 @@ static void put_message(player *p, ew_str step, const unsigned char *payload, si
 }
 
 static bool is_op(ew_str step, const char *op) {
-    return ew__str_is(ew_json_get_str(step, "/op", EW_STR("")), ew__str(op, strlen(op)));
+    return ew__str_is(json_str_or(step, "/op", EW_STR("")), ew__str(op, strlen(op)));
 }
 
 static void play_step(player *p, ew_str step) {
-    size_t n, chop = (size_t)ew_json_get_int(step, "/chop", 0);
+    size_t n, chop = (size_t)json_int_or(step, "/chop", 0);
     unsigned char *payload = payload_of(step, "/payload/hex", "/payload/len", &n);
-    int opcode = (int)ew_json_get_int(step, "/opcode", 0), rsv = (int)ew_json_get_int(step, "/rsv", 0);
-    bool fin = ew_json_get_bool(step, "/fin", true), sync = ew_json_get_bool(step, "/sync", false);
+    int opcode = (int)json_int_or(step, "/opcode", 0), rsv = (int)json_int_or(step, "/rsv", 0);
+    bool fin = json_bool_or(step, "/fin", true), sync = json_bool_or(step, "/sync", false);
     if (chop > 0 || is_op(step, "wait")) {
         flush_pieces(p, 0);
     }
@@ -278,13 +279,13 @@ static void play_step(player *p, ew_str step) {
     } else if (is_op(step, "message")) {
         put_message(p, step, payload, n);
     } else if (is_op(step, "frame-begin")) {
-        put_head(p, opcode, fin, rsv, (size_t)ew_json_get_int(step, "/length", 0));
+        put_head(p, opcode, fin, rsv, (size_t)json_int_or(step, "/length", 0));
     } else if (is_op(step, "frame-data")) {
         put_payload(p, payload, n);
     } else if (is_op(step, "close")) {
         put_close(p, step);
     } else if (is_op(step, "wait")) {
-        ew_str tag = ew_json_get_str(step, "/tag", EW_STR(""));
+        ew_str tag = json_str_or(step, "/tag", EW_STR(""));
         if (tag.len == 1 && !p->over) {
             note(p, (char)(tag.ptr[0] | 0x20), NULL, 0);
         }
@@ -301,13 +302,13 @@ static void play_step(player *p, ew_str step) {
 /* ---- verdicts ---- */
 
 static bool is_event(const heard *h, ew_str want) {
-    ew_str ev = ew_json_get_str(want, "/ev", EW_STR(""));
-    char kind = ew__str_is(ev, EW_STR("pong"))      ? 'O'
-                : ew__str_is(ev, EW_STR("timeout")) ? (char)(ew_json_get_str(want, "/tag", EW_STR("?")).ptr[0] | 0x20)
-                : ew_json_get_bool(want, "/binary", false) ? 'B'
-                                                           : 'T';
-    if (ew_json_get_int(want, "/length", -1) >= 0) {
-        return h->kind == kind && h->len == (size_t)ew_json_get_int(want, "/length", -1);
+    ew_str ev = json_str_or(want, "/ev", EW_STR(""));
+    char kind = ew__str_is(ev, EW_STR("pong"))         ? 'O'
+                : ew__str_is(ev, EW_STR("timeout"))    ? (char)(json_str_or(want, "/tag", EW_STR("?")).ptr[0] | 0x20)
+                : json_bool_or(want, "/binary", false) ? 'B'
+                                                       : 'T';
+    if (json_int_or(want, "/length", -1) >= 0) {
+        return h->kind == kind && h->len == (size_t)json_int_or(want, "/length", -1);
     }
     size_t n;
     unsigned char *payload = payload_of(want, "/payload/hex", "/payload/len", &n);
@@ -334,7 +335,7 @@ static bool code_allowed(const player *p, ew_str close) {
         return p->no_code;
     }
     while (ew_json_next(ew_json_get(close, "/closeCode"), &it)) {
-        if (ew_json_get_int(it.value, "", -1) == p->close_code) {
+        if (json_int_or(it.value, "", -1) == p->close_code) {
             return true;
         }
     }
@@ -344,7 +345,7 @@ static bool code_allowed(const player *p, ew_str close) {
 /* NULL, or why the case failed. */
 static const char *judge(const player *p, ew_str row) {
     ew_str close = ew_json_get(row, "/close"), want = ew_json_get(row, "/expect/OK");
-    if (ew_json_get_bool(row, "/informational", false)) {
+    if (json_bool_or(row, "/informational", false)) {
         return p->over ? NULL : "the connection is still open";
     }
     if (!ew_json_get(row, "/rtt").ptr && !events_are(p, want)) {
@@ -356,10 +357,10 @@ static const char *judge(const player *p, ew_str row) {
     if (!code_allowed(p, close)) {
         return "a close code that is not allowed";
     }
-    if (ew_json_get_bool(close, "/requireClean", false) && (p->failed || !p->tester_close)) {
+    if (json_bool_or(close, "/requireClean", false) && (p->failed || !p->tester_close)) {
         return "not a clean close";
     }
-    if (!ew_json_get_bool(close, "/closedByMe", false) && !p->failed) {
+    if (!json_bool_or(close, "/closedByMe", false) && !p->failed) {
         return "closed by the tester";
     }
     return NULL;
@@ -377,8 +378,8 @@ static void play_steps(player *p, ew_str row) {
 static void play_rtt(player *p, ew_str rtt) {
     size_t n;
     unsigned char *payload = payload_of(rtt, "/pattern", "/len", &n);
-    int64_t count = ew_json_get_int(rtt, "/count", 0);
-    int opcode = ew_json_get_bool(rtt, "/binary", false) ? 2 : 1;
+    int64_t count = json_int_or(rtt, "/count", 0);
+    int opcode = json_bool_or(rtt, "/binary", false) ? 2 : 1;
     for (int64_t i = 0; i < count && p->way != BYTES; i++) {
         put_frame(p, opcode, true, 0, payload, n);
         flush_pieces(p, 0);
@@ -401,7 +402,7 @@ static void play(player *p, const corpus *c, bool server, way how, const char *i
     } else {
         play_steps(p, c->row);
     }
-    bool by_me = ew_json_get_bool(c->row, "/close/closedByMe", false);
+    bool by_me = json_bool_or(c->row, "/close/closedByMe", false);
     if (!p->over && by_me && !p->tester_close) {
         ew_str code = ew_json_get(c->row, "/close/closeCode/0");
         char step[64];

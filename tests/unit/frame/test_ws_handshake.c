@@ -21,6 +21,7 @@
 #include "support/corpus.h"
 #include "support/fail_env.h"
 #include "support/http_trace.h"
+#include "support/json_or.h"
 
 #define BYTES(literal) literal, sizeof(literal) - 1
 #define ACCEPT "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" /* for the key of the RFC, "the sample nonce" */
@@ -114,10 +115,10 @@ static void ask(const char *bytes, size_t n, size_t piece, ew_str protocol, outc
 static bool is_allowed(ew_str allowed, int status) {
     ew_json_iter it = {0};
     if (ew_json_typeof(allowed) == EW_JSON_NUMBER) {
-        return ew_json_get_int(allowed, "", 0) == status;
+        return json_int_or(allowed, "", 0) == status;
     }
     while (ew_json_next(allowed, &it)) {
-        if (ew_json_get_int(it.value, "", 0) == status) {
+        if (json_int_or(it.value, "", 0) == status) {
             return true;
         }
     }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "verdict.h"
+#include "support/json_or.h"
 
 #include <dirent.h>
 
@@ -163,12 +164,12 @@ static void test_json_corpus__utf8(void **state) {
     while (fgets(line, sizeof line, file) != NULL) {
         ew_str json = ew__str(line, strcspn(line, "\n"));
         assert_int_equal(ew_json_check(json, NULL), EW_OK);
-        ew_str hex = ew_json_get_str(json, "/hex", EW_STR(""));
+        ew_str hex = json_str_or(json, "/hex", EW_STR(""));
         assert_true(hex.len / 2 <= sizeof bytes && unhex(hex.ptr, hex.len / 2, bytes));
-        ew_str id = ew_json_get_str(json, "/id", EW_STR("?"));
+        ew_str id = json_str_or(json, "/id", EW_STR("?"));
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)id.len, id.ptr);
-        check_utf8(ew__str(bytes, hex.len / 2), ew_json_get_bool(json, "/valid", false), name);
+        check_utf8(ew__str(bytes, hex.len / 2), json_bool_or(json, "/valid", false), name);
         n++;
     }
     fclose(file);

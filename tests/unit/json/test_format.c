@@ -5,6 +5,7 @@
 #include "verdict.h"
 
 #include "support/fail_env.h"
+#include "support/json_or.h"
 
 #include <float.h>
 #include <limits.h>
@@ -16,8 +17,8 @@ static void test_json_format__directives(void **state) {
     int len = ew_json_format(buf, sizeof buf,
                              "{\"q\":%q,\"Q\":%Q,\"Qn\":%Q,\"j\":%j,\"jn\":%j,\"s\":%s,\"d\":[%d,%d],\"u\":%u,\"ll\":[%"
                              "lld,%llu],\"z\":%zu,\"b\":[%b,%b],\"p\":\"%%\"}",
-                             EW_STR("a\"\n\xff"), "c\\", NULL, EW_STR("[1, 2]"), ew__str(NULL, 0), "null", INT_MIN, 7,
-                             UINT_MAX, LLONG_MIN, ULLONG_MAX, SIZE_MAX, true, false);
+                             EW_STR("a\"\n\xff"), "c\\", (const char *)NULL, EW_STR("[1, 2]"), ew__str(NULL, 0), "null",
+                             INT_MIN, 7, UINT_MAX, LLONG_MIN, ULLONG_MAX, SIZE_MAX, true, false);
     const char *expected =
         "{\"q\":\"a\\\"\\n\\ufffd\",\"Q\":\"c\\\\\",\"Qn\":null,\"j\":[1, "
         "2],\"jn\":null,\"s\":null,\"d\":[-2147483648,7],\"u\":4294967295,"
@@ -65,6 +66,64 @@ static void test_json_format__bad(void **state) {
         ew__buf_done(&out);
     }
     assert_int_equal(ew__test_env_live_blocks(&env), 0);
+}
+
+/* One directive and one argument: what is written, or NULL for EW_EINVAL. */
+static void check_pair(const char *format, ew_arg arg, const char *expected) {
+    char buf[64] = "before";
+    int len = ew_json_format(buf, sizeof buf, format, arg);
+    assert_int_equal(len, expected ? (int)strlen(expected) : EW_EINVAL);
+    assert_string_equal(buf, expected ? expected : "");
+}
+
+static void test_json_format__types(void **state) {
+    (void)state;
+    static const char *const integers[] = {"%d", "%u", "%lld", "%llu", "%zu"};
+    static const char *const texts[] = {"%q", "%Q", "%j", "%s"};
+    char text[] = "1";
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
+        check_pair(integers[i], EW_ARG((int64_t)1 << 40), "1099511627776");
+        check_pair(integers[i], EW_ARG(INT64_MIN), "-9223372036854775808");
+        check_pair(integers[i], EW_ARG(UINT64_MAX), "18446744073709551615");
+        check_pair(integers[i], EW_ARG((short)-3), "-3");
+        check_pair(integers[i], EW_ARG((bool)true), "1");
+        check_pair(integers[i], EW_ARG(1.0), NULL);
+        check_pair(integers[i], EW_ARG("1"), NULL);
+        check_pair(integers[i], EW_ARG(EW_STR("1")), NULL);
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *expected = i < 2 ? "\"1\"" : "1";
+        check_pair(texts[i], EW_ARG(text), expected);
+        check_pair(texts[i], EW_ARG("1"), expected);
+        check_pair(texts[i], EW_ARG(EW_STR("1")), expected);
+        check_pair(texts[i], EW_ARG((const char *)NULL), i < 3 ? "null" : NULL);
+        check_pair(texts[i], EW_ARG(1), NULL);
+        check_pair(texts[i], EW_ARG(1.0), NULL);
+        check_pair(texts[i], EW_ARG((bool)true), NULL);
+    }
+    check_pair("%g", EW_ARG(1.5F), "1.5");
+    check_pair("%g", EW_ARG(1), NULL);
+    check_pair("%g", EW_ARG("1"), NULL);
+    check_pair("%b", EW_ARG((bool)true), "true");
+    check_pair("%b", EW_ARG(0), "false");
+    check_pair("%b", EW_ARG(2U), "true");
+    check_pair("%b", EW_ARG(1.0), NULL);
+    check_pair("%b", EW_ARG("1"), NULL);
+}
+
+static void test_json_format__argument_count(void **state) {
+    (void)state;
+    char buf[64];
+    assert_int_equal(ew_json_format(buf, sizeof buf, "%d"), EW_EINVAL);
+    assert_int_equal(ew_json_format(buf, sizeof buf, "%d,%d", 1), EW_EINVAL);
+    assert_int_equal(ew_json_format(buf, sizeof buf, "%d", 1, 2), EW_EINVAL);
+    assert_int_equal(ew_json_format(buf, sizeof buf, "1", 1), EW_EINVAL);
+    assert_int_equal(ew_json_format(buf, sizeof buf, "%%", 1), EW_EINVAL);
+    assert_string_equal(buf, "");
+    assert_int_equal(ew_json_format(buf, sizeof buf, "%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d", 1, 2, 3, 4, 5, 6, 7, 8,
+                                    9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0),
+                     20);
+    assert_string_equal(buf, "12345678901234567890");
 }
 
 static void check_double(double number, const char *expected) {
@@ -116,7 +175,7 @@ static void test_json_format__doubles_come_back(void **state) {
         }
         int len = ew_json_format(buf, sizeof buf, "%g", number);
         assert_int_equal(ew_json_check(ew__str(buf, (size_t)len), NULL), EW_OK);
-        double back = ew_json_get_double(ew__str(buf, (size_t)len), "", 1);
+        double back = json_double_or(ew__str(buf, (size_t)len), "", 1);
         if (memcmp(&back, &number, sizeof back) != 0) {
             fail_msg("%a came back as %a through %s", number, back, buf);
         }
@@ -128,6 +187,8 @@ int main(void) {
         cmocka_unit_test(test_json_format__directives),
         cmocka_unit_test(test_json_format__capacity),
         cmocka_unit_test(test_json_format__bad),
+        cmocka_unit_test(test_json_format__types),
+        cmocka_unit_test(test_json_format__argument_count),
         cmocka_unit_test(test_json_format__doubles),
         cmocka_unit_test(test_json_format__doubles_come_back),
     };

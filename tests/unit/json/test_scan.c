@@ -576,11 +576,11 @@ static void test_json_scan__value_between(void **state) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         check_between(ew_str_from(others[i]), false);
     }
-    for (size_t depth = 100; depth < 140; depth++) { /* 126 levels and the two around them are allowed */
+    for (size_t depth = 100; depth < 140; depth++) { /* as many as a payload may have */
         char text[300];
         memset(text, '[', depth);
         memset(text + depth, ']', depth);
-        check_between(ew__str(text, 2 * depth), depth <= 126);
+        check_between(ew__str(text, 2 * depth), depth <= EW_PAYLOAD_DEPTH);
     }
     ew_str got;
     assert_false(ew__json_value_between(EW_STR("ab"), 1, 1, &got));

@@ -6,6 +6,7 @@
 #include "verdict.h"
 
 #include "json/schema.h"
+#include "support/json_or.h"
 #include <dirent.h>
 
 #define SUITE EW_SHARED "/corpora/json-schema-test-suite/tests"
@@ -88,7 +89,7 @@ static void run_cases(tally *t, const ew__schema *schema, const char *file, ew_s
     while (ew_json_next(cases, &it)) {
         ew__schema_report report;
         ew__schema_report_init(&report, ew_env_default(), (ew_str){NULL, 0});
-        bool valid = ew_json_get_bool(it.value, "/valid", false);
+        bool valid = json_bool_or(it.value, "/valid", false);
         ew_err err = ew__schema_check(schema, ew_env_default(), ew_json_get(it.value, "/data"), &report);
         t->cases++;
         if (err == (valid ? EW_OK : EW_ETYPE)) {
@@ -111,7 +112,7 @@ static void run_cases(tally *t, const ew__schema *schema, const char *file, ew_s
 static void run_group(tally *t, const char *file, ew_str group) {
     ew__schema *schema = NULL;
     ew__schema_problem problem;
-    ew_str name = ew_json_get_str(group, "/description", ew_str_from(""));
+    ew_str name = json_str_or(group, "/description", ew_str_from(""));
     ew_err err = ew__schema_compile(ew_env_default(), ew_json_get(group, "/schema"), t->draft, &problem, &schema);
     t->groups++;
     if (!t->optional && needs_remote(t->draft, file, name)) {

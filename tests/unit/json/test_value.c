@@ -45,23 +45,43 @@ static void test_json_value__strings(void **state) {
     check_string("1", EW_ETYPE, EW_STR(""));
     check_string("null", EW_ETYPE, EW_STR(""));
     check_string("\"", EW_ETYPE, EW_STR(""));
-    check_string("", EW_ETYPE, EW_STR(""));
+    check_string("", EW_ENOTFOUND, EW_STR(""));
 }
 
-static void test_json_value__get_str(void **state) {
+/* An absent value and one of another type are two things, and neither becomes a default. */
+static void test_json_value__absent_and_other(void **state) {
     (void)state;
-    ew_str json = EW_STR("{\"a\":\"x\",\"b\":1,\"c\":\"\\n\",\"d\":\"\"}"), other = EW_STR("other");
-    assert_true(ew__str_is(ew_json_get_str(json, "/a", other), EW_STR("x")));
-    assert_true(ew__str_is(ew_json_get_str(json, "/b", other), other));
-    assert_true(ew__str_is(ew_json_get_str(json, "/c", other), other));
-    assert_true(ew__str_is(ew_json_get_str(json, "/d", other), EW_STR("")));
-    assert_true(ew__str_is(ew_json_get_str(json, "/e", other), other));
-    assert_true(ew__str_is(ew_json_get_str(EW_STR(" \"x\" "), "", other), EW_STR("x")));
-    assert_true(ew_json_get_bool(EW_STR("[true]"), "/0", false));
-    assert_false(ew_json_get_bool(EW_STR("[false]"), "/0", true));
-    assert_true(ew_json_get_bool(EW_STR("[1]"), "/0", true));
-    assert_true(ew_json_get_bool(EW_STR("[]"), "/0", true));
-    assert_false(ew_json_get_bool(EW_STR(" false "), "", true));
+    ew_str json = EW_STR("{\"s\":\"\\n\",\"n\":1,\"x\":1e999,\"t\":true,\"z\":null}");
+    static const struct {
+        const char *pointer;
+        ew_err text, integer, number, flag;
+    } rows[] = {
+        {"/s", EW_OK, EW_ETYPE, EW_ETYPE, EW_ETYPE},
+        {"/n", EW_ETYPE, EW_OK, EW_OK, EW_ETYPE},
+        {"/x", EW_ETYPE, EW_ETYPE, EW_ETYPE, EW_ETYPE},
+        {"/t", EW_ETYPE, EW_ETYPE, EW_ETYPE, EW_OK},
+        {"/z", EW_ETYPE, EW_ETYPE, EW_ETYPE, EW_ETYPE},
+        {"/none", EW_ENOTFOUND, EW_ENOTFOUND, EW_ENOTFOUND, EW_ENOTFOUND},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ew_str value = ew_json_get(json, rows[i].pointer);
+        char buf[8];
+        size_t len = 7;
+        int64_t integer = 77;
+        uint64_t natural = 77;
+        double number = 77;
+        bool flag = false;
+        assert_int_equal(ew_json_string(value, buf, sizeof buf, &len), rows[i].text);
+        assert_int_equal(len, rows[i].text == EW_OK ? 1 : 0);
+        assert_int_equal(ew_json_int64(value, &integer), rows[i].integer);
+        assert_int_equal(ew_json_uint64(value, &natural), rows[i].integer);
+        assert_int_equal(ew_json_double(value, &number), rows[i].number);
+        assert_int_equal(ew_json_bool(value, &flag), rows[i].flag);
+        assert_int_equal(integer, rows[i].integer == EW_OK ? 1 : 77);
+        assert_int_equal(natural, rows[i].integer == EW_OK ? 1 : 77);
+        assert_int_equal((int)number, rows[i].number == EW_OK ? 1 : 77);
+        assert_int_equal(flag, rows[i].flag == EW_OK);
+    }
 }
 
 static void check_integer(const char *text, bool fits, int64_t number, bool fits_u, uint64_t number_u) {
@@ -69,7 +89,6 @@ static void check_integer(const char *text, bool fits, int64_t number, bool fits
     uint64_t got_u = 77;
     assert_int_equal(ew_json_int64(ew_str_from(text), &got), fits ? EW_OK : EW_ETYPE);
     assert_true(got == (fits ? number : 77));
-    assert_true(ew_json_get_int(ew_str_from(text), "", 42) == (fits ? number : 42));
     assert_int_equal(ew_json_uint64(ew_str_from(text), &got_u), fits_u ? EW_OK : EW_ETYPE);
     assert_true(got_u == (fits_u ? number_u : 77));
 }
@@ -95,11 +114,11 @@ static void test_json_value__integers(void **state) {
     check_integer("\"1\"", false, 0, false, 0);
     check_integer("true", false, 0, false, 0);
     check_integer("-", false, 0, false, 0);
-    check_integer("", false, 0, false, 0);
 }
 
 static void check_double(const char *text, double expected) {
-    double got = ew_json_get_double(ew_str_from(text), "", 777);
+    double got = 777;
+    (void)ew_json_double(ew_str_from(text), &got);
     if (got != expected || signbit(got) != signbit(expected)) {
         fail_msg("%s: %.17g instead of %.17g", text, got, expected);
     }
@@ -154,8 +173,6 @@ static void check_doubles(void) {
 static void test_json_value__doubles(void **state) {
     (void)state;
     check_doubles();
-    assert_true(ew_json_get_double(EW_STR("{\"a\":[2.5]}"), "/a/0", 0) == 2.5);
-    assert_true(ew_json_get_double(EW_STR("{\"a\":[2.5]}"), "/a/1", 7) == 7);
 }
 
 /* Half way between two doubles, and the same with one more digit somewhere behind: it must be seen. */
@@ -199,7 +216,7 @@ static void test_json_value__locale(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_value__strings),      cmocka_unit_test(test_json_value__get_str),
+        cmocka_unit_test(test_json_value__strings),      cmocka_unit_test(test_json_value__absent_and_other),
         cmocka_unit_test(test_json_value__integers),     cmocka_unit_test(test_json_value__doubles),
         cmocka_unit_test(test_json_value__long_doubles), cmocka_unit_test(test_json_value__locale),
     };

@@ -59,11 +59,14 @@ static inline ew_err verdict(ew_str bytes, size_t shift, size_t *ret_position) {
     ew_str text = {copy, len};
     memset(&best, 0xa5, sizeof best);
     memset(&portable, 0x5a, sizeof portable);
-    ew_err err = ew__json_locate(text, &position);
+    ew_err err = ew__json_locate(text, EW_JSON_DEPTH, &position);
     if (ew__json_parse(&best, text) != err || ew__json_parse_portable(&portable, text) != err) {
         disagree("the scanners and the checker differ", text);
     }
-    if (ew__json_validate(text, &other) != err || (err != EW_OK && other != position) ||
+    size_t payload_at = 0;
+    ew_err payload = ew__json_locate(text, EW_PAYLOAD_DEPTH, &payload_at);
+    if (ew__json_validate(text, &other) != payload || (payload != EW_OK && other != payload_at) ||
+        (err == EW_OK && best.deep != (payload == EW_ELIMIT)) || ew__json_is_payload(text) != (payload == EW_OK) ||
         ew__json_scan_portable(NULL, text, EW_JSON_DEPTH) != (err == EW_OK)) {
         disagree("validation alone differs", text);
     }

@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "unit/producer/redis.h"
+#include "support/json_or.h"
 #include <everywire/json.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -126,8 +127,8 @@ static inline const char *enqueue(void *handle, const char *request) {
     static char ids[4][64];
     static int next;
     char *id = ids[next++ % 4];
-    ew_str text = ew_json_get_str(ew_str_from(answer), "/job_id", EW_STR(""));
-    assert_true(ew_str_eq(ew_json_get_str(ew_str_from(answer), "/status", EW_STR("")), EW_STR("enqueued")));
+    ew_str text = json_str_or(ew_str_from(answer), "/job_id", EW_STR(""));
+    assert_true(ew_str_eq(json_str_or(ew_str_from(answer), "/status", EW_STR("")), EW_STR("enqueued")));
     assert_true(text.len > 0 && text.len < sizeof ids[0]);
     snprintf(id, sizeof ids[0], "%.*s", (int)text.len, text.ptr);
     return id;

@@ -137,7 +137,7 @@ static void test_store_blob_id__not_json(void **state) {
 
 static void test_store_blob_id__depth(void **state) {
     (void)state;
-    for (size_t depth = EW_JSON_DEPTH - 1; depth <= EW_JSON_DEPTH + 1; depth++) {
+    for (size_t depth = EW_PAYLOAD_DEPTH - 1; depth <= EW_PAYLOAD_DEPTH + 1; depth++) {
         ew__buf json;
         ew__buf_init(&json, ew_env_default(), 1 << 20);
         for (size_t i = 0; i < depth; i++)
@@ -145,7 +145,7 @@ static void test_store_blob_id__depth(void **state) {
         ew__buf_cstr(&json, "1");
         for (size_t i = depth; i-- > 0;)
             ew__buf_cstr(&json, i % 2 == 0 ? "]" : "}");
-        if (depth <= EW_JSON_DEPTH) {
+        if (depth <= EW_PAYLOAD_DEPTH) {
             expect_text(ew__buf_view(&json), ew__buf_view(&json));
         } else {
             id_text id;

@@ -13,6 +13,7 @@
 #include "json/text.h"
 #include "store/repeats.h"
 #include "support/fail_env.h"
+#include "support/json_or.h"
 #include <stdio.h>
 
 /* What is said of each name in the text, in their order: '.' once, '+' later, else the value that counts. */
@@ -100,7 +101,7 @@ static void test_store_repeats__many(void **state) {
             continue;
         }
         const char *value = json.ptr + place, *end = ew__json_skip_value(value, json.ptr + json.len);
-        assert_int_equal(ew_json_get_int(ew__str(value, (size_t)(end - value)), "", -1), i + N);
+        assert_int_equal(json_int_or(ew__str(value, (size_t)(end - value)), "", -1), i + N);
     }
     ew__repeats_done(&repeats);
     ew__buf_done(&json);

@@ -20,6 +20,9 @@
 
 #define RPC "{'jsonrpc':'2.0',"
 #define FAULT(code, message, status) "{'code':" #code ",'message':'" message "','data':{'status':'" status "'}}"
+/* The same for a call that was refused before its handler started. */
+#define REFUSAL(code, message, status)                                                                                 \
+    "{'code':" #code ",'message':'" message "','data':{'status':'" status "','refused':true}}"
 
 typedef struct world {
     rig r;
@@ -33,6 +36,7 @@ typedef struct world_options {
     bool stdio;
     rig_split split;
     ew__framing framing;
+    uint8_t dialect;
     ew__actions *client_actions; /* what the test may call on a wire that calls */
 } world_options;
 
@@ -52,6 +56,7 @@ static inline void world_init(world *w, int raw, const world_options *options) {
     rig_init(&w->r, &ew__wire_jsonrpc, &(rig_options){.seed = 1, .limits = options->limits, .split = options->split});
     w->r.side[RIG_CLIENT].site.actions = options->client_actions;
     w->r.side[1 - raw].site.framing = (uint8_t)options->framing;
+    w->r.side[1 - raw].site.dialect = options->dialect;
     w->pair = rig_connect_raw(&w->r, raw);
     if (options->stdio)
         world_be_stdio(&w->pair->end[1 - raw]);

@@ -7,6 +7,7 @@
 #define EW_TESTS_REFLECTION_REPLAY_H
 
 #include "support/corpus.h"
+#include "support/json_or.h"
 #include "support/rig.h"
 #include "wire/reflection/reflection.h"
 
@@ -37,6 +38,17 @@ static inline char *copy_text(ew_str text) {
     return copy;
 }
 
+/* A row with bytes that are not a message: from then on the row's memory is these bytes. */
+static inline void load_raw(recording *rec, size_t i, ew_str raw) {
+    size_t len = 0;
+    char *text = malloc(raw.len);
+    assert_non_null(text);
+    assert_int_equal(ew_json_string(raw, text, raw.len, &len), EW_OK);
+    free(rec->text[i]);
+    rec->text[i] = text;
+    rec->message[i] = (ew_str){text, len};
+}
+
 /* The messages of one connection (or scenario) of a file; where: its JSON text, NULL for all. */
 static inline bool load(recording *rec, const char *name, const char *member, const char *where) {
     corpus c;
@@ -53,10 +65,10 @@ static inline bool load(recording *rec, const char *name, const char *member, co
         assert_non_null(text);
         ew_str row = ew_str_from(text);
         rec->text[rec->n] = text;
-        rec->to_runtime[rec->n] = ew__str_is(ew_json_get_str(row, "/dir", EW_STR("")), EW_STR("mgr->rt"));
+        rec->to_runtime[rec->n] = ew__str_is(json_str_or(row, "/dir", EW_STR("")), EW_STR("mgr->rt"));
         rec->message[rec->n++] = ew_json_get(row, "/msg").len ? ew_json_get(row, "/msg") : EW_STR("");
         if (ew_json_get(row, "/raw").len)
-            rec->message[rec->n - 1] = ew_json_get_str(row, "/raw", EW_STR(""));
+            load_raw(rec, rec->n - 1, ew_json_get(row, "/raw"));
     }
     corpus_close(&c);
     assert_true(rec->n > 0);
@@ -196,13 +208,13 @@ static inline void note(char text[600], const char *what, ew_str value) {
 
 static inline void note_error(char text[600], ew_str error) {
     char what[60];
-    (void)snprintf(what, sizeof what, "fail %d/%d", (int)ew_json_get_int(error, "/code", 0),
-                   (int)ew_json_get_int(error, "/data/code", -1));
+    (void)snprintf(what, sizeof what, "fail %d/%d", (int)json_int_or(error, "/code", 0),
+                   (int)json_int_or(error, "/data/code", -1));
     note(text, what, EW_STR(""));
 }
 
 static inline void note_message(char text[600], ew_str message) {
-    ew_str method = ew_json_get_str(message, "/method", EW_STR("")), result = ew_json_get(message, "/result");
+    ew_str method = json_str_or(message, "/method", EW_STR("")), result = ew_json_get(message, "/result");
     if (ew__str_is(method, EW_STR("runActionState")))
         note(text, "state", EW_STR(""));
     else if (ew__str_is(method, EW_STR("streamChunk")))

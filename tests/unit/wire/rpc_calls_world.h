@@ -16,7 +16,8 @@ enum {
     FRAME = 300,
     CALLS = 3,
     IDLE_MS = 1000,
-    GUARD_MS = 5000,
+    GUARD_MS = 5000, /* INPUT_HOLD_MS of rpc_calls.c */
+    STREAM_HOLD_MS = 1000,
     LETTERS = 12
 };
 
@@ -140,6 +141,11 @@ static party *add_with(peer *p, char letter, bool sent, const char *id, uint32_t
 
 static party *add(peer *p, char letter) { return add_with(p, letter, false, "", 0); }
 static party *add_sent(peer *p, char letter) { return add_with(p, letter, true, "", 0); }
+
+/* Its taker is so far behind that reading stops. */
+static inline void block(party *self) {
+    ew__rpc_call_block(&self->base, 1, (size_t)ew__rpc_behind_max(self->base.all));
+}
 
 /* Takes it off the connection; the call runs on. */
 static void take_off(party *self) {

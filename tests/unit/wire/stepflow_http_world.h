@@ -22,6 +22,9 @@
 
 #define RPC "{'jsonrpc':'2.0',"
 #define FAULT(code, message, status) "{'code':" #code ",'message':'" message "','data':{'status':'" status "'}}"
+/* The same for a call that was refused before its handler started. */
+#define REFUSAL(code, message, status)                                                                                 \
+    "{'code':" #code ",'message':'" message "','data':{'status':'" status "','refused':true}}"
 #define EXECUTE(id, component, input)                                                                                  \
     RPC "'id':" id ",'method':'components/execute','params':{'component':'" component "','input':" input "}}"
 #define OUTPUT(id, output) RPC "'id':" id ",'result':{'output':" output "}}"

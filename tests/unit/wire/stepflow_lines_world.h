@@ -8,6 +8,7 @@
 
 #include "unit/wire/jsonrpc_world.h"
 #include "wire/stepflow/lines.h"
+#include "support/json_or.h"
 
 #define INVALID(problem) FAULT(-32600, problem, "INVALID_ARGUMENT")
 #define NOT_JSON RPC "'id':null,'error':" FAULT(-32700, "not JSON", "INVALID_ARGUMENT") "}"
@@ -64,7 +65,7 @@ static inline char *hear_request_at(world *w, int n, const char *method, int at_
     char *line = next_line_at(w, at_line);
     ew_str text = ew_str_from(line), id = ew_json_get(text, "/id");
     assert_int_equal(ew_json_check(text, NULL), EW_OK);
-    if (!ew_str_eq(ew_json_get_str(text, "/method", EW_STR("")), ew_str_from(method)))
+    if (!ew_str_eq(json_str_or(text, "/method", EW_STR("")), ew_str_from(method)))
         fail_msg("line %d: %s", at_line, line);
     assert_true(id.len > 2 && id.len < sizeof w->ids[0]);
     memcpy(w->ids[n], id.ptr, id.len);
@@ -75,7 +76,7 @@ static inline char *hear_request_at(world *w, int n, const char *method, int at_
 static inline void hear_execute_at(world *w, int n, const char *component, const char *input, int at_line) {
     char *line = hear_request_at(w, n, "components/execute", at_line);
     ew_str text = ew_str_from(line), got = ew_json_get(text, "/params/input");
-    if (!ew_str_eq(ew_json_get_str(text, "/params/component", EW_STR("")), ew_str_from(component)) ||
+    if (!ew_str_eq(json_str_or(text, "/params/component", EW_STR("")), ew_str_from(component)) ||
         !ew_str_eq(got, ew_str_from(input)))
         fail_msg("line %d: %s", at_line, line);
     free(line);

@@ -8,6 +8,7 @@
 
 #include "store/blobs.h"
 #include "support/corpus.h"
+#include "support/json_or.h"
 #include "unit/wire/stepflow_http_back.h"
 #include "unit/wire/stepflow_http_call.h"
 
@@ -48,20 +49,20 @@ static inline bool begins(ew_str text, const char *with) {
 }
 
 static inline row_kind kind_of(ew_str row) {
-    ew_str dir = ew_json_get_str(row, "/dir", EW_STR("")), http = ew_json_get_str(row, "/frame/http", EW_STR(""));
+    ew_str dir = json_str_or(row, "/dir", EW_STR("")), http = json_str_or(row, "/frame/http", EW_STR(""));
     ew_str body = ew_json_get(row, "/frame/body");
     if (ew__str_is(dir, EW_STR("note")))
         return ROW_NOTE;
-    if (!ew__str_is(ew_json_get_str(row, "/transport", EW_STR("")), EW_STR("http")))
+    if (!ew__str_is(json_str_or(row, "/transport", EW_STR("")), EW_STR("http")))
         return ROW_OTHER;
     if (ew_json_get(row, "/raw").len)
         return ROW_EVENT;
     if (ew__str_is(dir, EW_STR("runtime->server"))) /* the recorded runtime knew what it was asked */
-        return !ew_json_get(body, "/method").len && ew_json_get_str(body, "/id", EW_STR("")).len == 36 ? ROW_REPLY
-                                                                                                       : ROW_REQUEST;
+        return !ew_json_get(body, "/method").len && json_str_or(body, "/id", EW_STR("")).len == 36 ? ROW_REPLY
+                                                                                                   : ROW_REQUEST;
     if (!begins(http, "HTTP/1.1 "))
         return ROW_OTHER;
-    return begins(ew_json_get_str(row, "/frame/body", EW_STR("")), "(SSE") ? ROW_STREAM : ROW_ANSWER;
+    return begins(json_str_or(row, "/frame/body", EW_STR("")), "(SSE") ? ROW_STREAM : ROW_ANSWER;
 }
 
 /* What a text of a row stands for; for free(). */

@@ -1,6 +1,6 @@
 /*
- * tests/unit/wire/test_depth.c: the fast paths of all wires around the limit of JSON depth: a text that
- * a fast path accepts is valid as a whole, so the general path accepts it too.
+ * tests/unit/wire/test_depth.c: the fast paths of all wires around the limit of a payload's depth: what a
+ * fast path accepts, the general path accepts too, and a payload at the limit fits every envelope.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "json/json.h"
@@ -27,7 +27,7 @@ static bool http_answer(ew_str text) {
     ew__arena_init(&memory, ew_env_default(), NULL, 0);
     ew__http_read_answer(&memory, 200, text, &said);
     ew__arena_done(&memory);
-    return said.meaning == EW__HTTP_RESULT;
+    return said.meaning == EW__HTTP_RESULT && (!said.deep || ew__json_is_payload(said.payload));
 }
 
 static bool http_block(ew_str text) {
@@ -36,7 +36,7 @@ static bool http_block(ew_str text) {
     ew__arena_init(&memory, ew_env_default(), NULL, 0);
     ew__http_read_block(&memory, text, false, &said);
     ew__arena_done(&memory);
-    return said.meaning == EW__HTTP_CHUNK;
+    return said.meaning == EW__HTTP_CHUNK && (!said.deep || ew__json_is_payload(said.payload));
 }
 
 static bool rpc_result(ew_str text) {
@@ -141,11 +141,17 @@ static void check_depth(const struct path *path, int depth, bool objects, int pa
     write_value(out, depth, objects, pad);
     (void)fputs(path->behind, out);
     assert_int_equal(fclose(out), 0);
-    bool valid = ew__json_validate(ew__str(text, n), NULL) == EW_OK;
+    ew__json_doc doc;
+    bool valid = ew__json_parse(&doc, ew__str(text, n)) == EW_OK;
     bool taken = path->takes(ew__str(text, n));
     assert_int_equal(valid, depth + path->levels <= EW_JSON_DEPTH);
-    if (taken != valid && (taken || path->any_size || depth < 4))
-        fail_msg("%s: depth %d, pad %d: valid %d, taken %d", path->name, depth, pad, valid, taken);
+    if (depth <= EW_PAYLOAD_DEPTH)
+        assert_true(valid);
+    if (valid)
+        assert_int_equal(doc.deep, depth + path->levels > EW_PAYLOAD_DEPTH);
+    bool good = depth <= EW_PAYLOAD_DEPTH;
+    if (taken != good && (taken || path->any_size || depth < 4))
+        fail_msg("%s: depth %d, pad %d: within the limit %d, taken %d", path->name, depth, pad, good, taken);
     free(text);
 }
 
@@ -153,7 +159,7 @@ static void test_wire_depth__fast_paths(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         check_depth(&paths[i], 1, true, 0); /* the form itself is one that the fast path takes */
-        for (int depth = EW_JSON_DEPTH - 6; depth <= EW_JSON_DEPTH + 3; depth++) {
+        for (int depth = EW_PAYLOAD_DEPTH - 4; depth <= EW_JSON_DEPTH + 3; depth++) {
             for (int pad = 0; pad <= 300; pad += 75) {
                 check_depth(&paths[i], depth, false, pad);
                 check_depth(&paths[i], depth, true, pad);
@@ -162,22 +168,23 @@ static void test_wire_depth__fast_paths(void **state) {
     }
 }
 
-static void test_wire_depth__inside(void **state) {
+static void test_wire_depth__payload(void **state) {
     (void)state;
     char text[2 * EW_JSON_DEPTH + 1];
     for (int depth = 1; depth <= EW_JSON_DEPTH; depth++) {
         memset(text, '[', (size_t)depth);
         memset(text + depth, ']', (size_t)depth);
-        for (unsigned levels = 0; levels < 4; levels++)
-            assert_int_equal(ew__json_valid_inside(ew__str(text, 2 * (size_t)depth), levels),
-                             depth + (int)levels <= EW_JSON_DEPTH);
+        ew_str value = ew__str(text, 2 * (size_t)depth);
+        ew_err err = depth <= EW_PAYLOAD_DEPTH ? EW_OK : EW_ELIMIT;
+        assert_int_equal(ew__json_is_payload(value), err == EW_OK);
+        assert_int_equal(ew_json_check(value, NULL), err);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_depth__fast_paths),
-        cmocka_unit_test(test_wire_depth__inside),
+        cmocka_unit_test(test_wire_depth__payload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

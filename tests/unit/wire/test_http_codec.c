@@ -188,6 +188,14 @@ static void test_wire_http__envelope(void **state) {
     } rows[] = {{"{\"data\":{\"a\":1}}", "{\"a\":1}"},
                 {" { \"data\" : [ 1 ] , \"x\":2 } ", "[ 1 ]"},
                 {"{}", "null"},
+                {" { } ", "null"},
+                {"{\"init\":{\"a\":1}}", "null"},
+                {"{\"init\":1,\"data\":2}", "2"},
+                {"{\"name\":\"Ada\",\"data\":2}", "2"},
+                {"{\"name\":\"Ada\"}", NULL},
+                {"{\"init\":1,\"name\":\"Ada\"}", NULL},
+                {"{\"Data\":1}", NULL},
+                {"{\"\":1}", NULL},
                 {"{\"\\u0064ata\":1}", "1"},
                 {"{\"data\":1,\"data\":2}", NULL},
                 {"{\"data\":1,\"d\\u0061ta\":2}", NULL},
@@ -205,9 +213,30 @@ static void test_wire_http__envelope(void **state) {
     }
 }
 
+static void test_wire_http__host_problem(void **state) {
+    (void)state;
+    static const char *const good[] = {
+        "a",   "dev.example", "dev.example:80", "*.example.com",  "*.example.com:65535",
+        "a_b", "127.0.0.1",   "[::1]",          "[fd00::1]:3400", "xn--bcher-kva.example"};
+    static const char *const bad[] = {"",        "*",        "*:80",    "http://a.example", "a.example/", "a b",
+                                      "a:",      "a:0",      "a:080",   "a:65536",          "a:x",        "::1",
+                                      "[::1",    "*.",       "a.*.com", "*.*.com",          "user@a.com", "*a.com",
+                                      "fd00::1", "b\xc3\xbc"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (ew__http_host_problem(ew_str_from(good[i])))
+            fail_msg("%s", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (!ew__http_host_problem(ew_str_from(bad[i])))
+            fail_msg("%s", bad[i]);
+}
+
 static void test_wire_http__host(void **state) {
     (void)state;
-    static const char *const allowed[] = {"dev.example", "ci.example:9000", NULL};
+    static const char *const allowed[] = {"dev.example",    "ci.example:9000",
+                                          "*.lab.example",  "*.far.test:8443",
+                                          "web.test:80",    "tls.test:443",
+                                          "[fd00::1]:8080", "*",
+                                          "*evil.example",  NULL};
     ew__site site = {.port = 3400, .allow_hosts = allowed};
     static const struct {
         const char *host;
@@ -223,6 +252,23 @@ static void test_wire_http__host(void **state) {
                 {"dev.example", true, true},
                 {"ci.example:9000", true, true},
                 {"ci.example", false, false},
+                {"a.lab.example", true, true},
+                {"A.b.LAB.example:3400", true, true},
+                {"a.lab.example:3401", false, false},
+                {"lab.example", false, false},
+                {".lab.example", false, false},
+                {"xlab.example", false, false},
+                {"a.lab.example.evil", false, false},
+                {"a.far.test:8443", true, true},
+                {"a.far.test", false, false},
+                {"a.far.test:3400", false, false},
+                {"far.test:8443", false, false},
+                {"web.test", true, true},
+                {"web.test:80", true, true},
+                {"web.test:3400", false, false},
+                {"tls.test", true, true},
+                {"[fd00::1]:8080", true, true},
+                {"[fd00::1]", false, false},
                 {"127.0.0.1:3401", false, false},
                 {"localhost:", false, false},
                 {"127.0.0.1:03400x", false, false},
@@ -430,13 +476,14 @@ static void test_wire_http__answers_alike(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wire_http__date),           cmocka_unit_test(test_wire_http__head),
-        cmocka_unit_test(test_wire_http__block),          cmocka_unit_test(test_wire_http__error_body),
-        cmocka_unit_test(test_wire_http__rows),           cmocka_unit_test(test_wire_http__reads_rows),
-        cmocka_unit_test(test_wire_http__envelope),       cmocka_unit_test(test_wire_http__host),
-        cmocka_unit_test(test_wire_http__origin),         cmocka_unit_test(test_wire_http__types),
-        cmocka_unit_test(test_wire_http__request),        cmocka_unit_test(test_wire_http__block_meaning),
-        cmocka_unit_test(test_wire_http__answer_meaning), cmocka_unit_test(test_wire_http__answers_alike),
+        cmocka_unit_test(test_wire_http__date),          cmocka_unit_test(test_wire_http__head),
+        cmocka_unit_test(test_wire_http__block),         cmocka_unit_test(test_wire_http__error_body),
+        cmocka_unit_test(test_wire_http__rows),          cmocka_unit_test(test_wire_http__reads_rows),
+        cmocka_unit_test(test_wire_http__envelope),      cmocka_unit_test(test_wire_http__host_problem),
+        cmocka_unit_test(test_wire_http__host),          cmocka_unit_test(test_wire_http__origin),
+        cmocka_unit_test(test_wire_http__types),         cmocka_unit_test(test_wire_http__request),
+        cmocka_unit_test(test_wire_http__block_meaning), cmocka_unit_test(test_wire_http__answer_meaning),
+        cmocka_unit_test(test_wire_http__answers_alike),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

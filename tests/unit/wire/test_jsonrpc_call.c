@@ -15,7 +15,7 @@ static void test_wire_jsonrpc__calls(void **state) {
     world w;
     world_call(&w);
     rig_call *a = call_plain(&w, "/x/y", "{ \"n\" : 1 }"), *b = call_plain(&w, "name", "");
-    hear(&w, RPC "'id':$1,'method':'/x/y','params':{ 'n' : 1 }}\n" RPC "'id':$2,'method':'name','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y','params':{ 'n' : 1 }}\n" RPC "'id':$2,'method':'name'}");
     assert_string_not_equal(w.ids[1], w.ids[2]);
     say(&w, RPC "'id':$2,'result':[2]}"); /* in any order */
     check_done(b, "[2]");
@@ -38,13 +38,13 @@ static void test_wire_jsonrpc__ids(void **state) {
     char first[EW__RPC_ID_ROOM];
     world_call(&w);
     rig_call *a = call_plain(&w, "/x/y", "");
-    hear(&w, RPC "'id':$1,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y'}");
     memcpy(first, w.ids[1], sizeof first);
     assert_memory_equal(first, "\"ew", 3);
     rig_pair *one = w.pair;
     w.pair = rig_connect_raw(&w.r, RIG_SERVER);
     rig_call *b = call_plain(&w, "/x/y", "");
-    hear(&w, RPC "'id':$2,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$2,'method':'/x/y'}");
     assert_string_not_equal(first, w.ids[2]);
     say(&w, RPC "'id':$1,'result':1}"); /* of the other connection: nobody's */
     assert_int_equal(world_dropped(&w), 1);
@@ -65,7 +65,7 @@ static void test_wire_jsonrpc__id_spelling(void **state) {
     char text[200];
     world_call(&w);
     rig_call *a = call_plain(&w, "/x/y", "");
-    hear(&w, RPC "'id':$1,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y'}");
     (void)snprintf(text, sizeof text, RPC "'id':\"\\u0065%.40s,'result':7}", w.ids[1] + 2);
     say(&w, text);
     check_done(a, "7");
@@ -93,7 +93,7 @@ static void test_wire_jsonrpc__errors(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         w.ids[1][0] = '\0';
         rig_call *a = call_plain(&w, "/x/y", "");
-        hear(&w, RPC "'id':$1,'method':'/x/y','params':null}");
+        hear(&w, RPC "'id':$1,'method':'/x/y'}");
         (void)snprintf(text, sizeof text, RPC "'id':$1,'error':%s,'result':1}", rows[i].error);
         say(&w, text);
         check_failed(a, rows[i].status, EW_ORIGIN_ACTION, rows[i].message);
@@ -109,8 +109,7 @@ static void test_wire_jsonrpc__odd_answers(void **state) {
     world w;
     world_call(&w);
     rig_call *a = call_plain(&w, "/x/y", ""), *b = call_plain(&w, "/x/z", ""), *c = call_plain(&w, "/x/z", "");
-    hear(&w, RPC "'id':$1,'method':'/x/y','params':null}\n" RPC "'id':$2,'method':'/x/z','params':null}\n" RPC
-                 "'id':$3,'method':'/x/z','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y'}\n" RPC "'id':$2,'method':'/x/z'}\n" RPC "'id':$3,'method':'/x/z'}");
     say(&w, RPC "'id':'0','result':1}\n" RPC "'id':0,'result':1}\n" RPC "'result':1}\n" RPC "'id':null,'error':{}}");
     assert_int_equal(world_dropped(&w), 4);
     check_runs(a);
@@ -139,8 +138,7 @@ static void test_wire_jsonrpc__stream_of_everywire(void **state) {
     rig_call *a = call_stream(&w, "/x/y");
     rig_call *b = call_stream(&w, "/x/z"); /* it is asked once */
     answer_discover(&w, true);
-    hear(&w, RPC "'id':$1,'method':'/x/y?stream=true','params':null}\n" RPC
-                 "'id':$2,'method':'/x/z?stream=true','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y?stream=true'}\n" RPC "'id':$2,'method':'/x/z?stream=true'}");
     say(&w, RPC "'id':$1,'stream':1,'result':null}\n" RPC "'id':$1,'stream':2,'data':1}\n" RPC "'id':$1,'stream':2}");
     check_chunks(a, "1 null");
     check_runs(a);
@@ -150,7 +148,7 @@ static void test_wire_jsonrpc__stream_of_everywire(void **state) {
                 "'message':'m','data':{'status':'DATA_LOSS'}}}}");
     check_failed(b, EW_STATUS_DATA_LOSS, EW_ORIGIN_ACTION, "m");
     rig_call *c = call_stream(&w, "/x/y"); /* known now */
-    hear(&w, RPC "'id':$3,'method':'/x/y?stream=true','params':null}");
+    hear(&w, RPC "'id':$3,'method':'/x/y?stream=true'}");
     say(&w, RPC "'id':$3,'result':5}"); /* it has the right not to stream */
     check_done(c, "5");
     assert_int_equal(world_dropped(&w), 0);
@@ -164,8 +162,7 @@ static void test_wire_jsonrpc__rows_of_streams(void **state) {
     world_call(&w);
     rig_call *a = call_stream(&w, "/x/y"), *b = call_stream(&w, "/x/z");
     answer_discover(&w, true);
-    hear(&w, RPC "'id':$1,'method':'/x/y?stream=true','params':null}\n" RPC
-                 "'id':$2,'method':'/x/z?stream=true','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y?stream=true'}\n" RPC "'id':$2,'method':'/x/z?stream=true'}");
     say(&w, RPC "'id':$1,'stream':1,'result':null}\n" RPC "'id':$2,'stream':1,'result':null}");
     say(&w,
         RPC "'id':$1,'stream':2,'data':1}\n" RPC "'id':$1,'stream':2,'data':[2]}\n" RPC
@@ -201,7 +198,7 @@ static void test_wire_jsonrpc__stream_of_others(void **state) {
         rig_call *a = call_stream(&w, "Svc.Get");
         if (i == 0)
             answer_discover(&w, false);
-        hear(&w, RPC "'id':$1,'method':'Svc.Get','params':null}");
+        hear(&w, RPC "'id':$1,'method':'Svc.Get'}");
         say(&w, RPC "'id':$1,'stream':1,'result':{'a':1}}\n" RPC "'id':$1,'stream':2,'data':'x'}");
         (void)snprintf(text, sizeof text, RPC "'id':$1,'stream':3%s}", closes[i].data);
         say(&w, text);
@@ -213,85 +210,10 @@ static void test_wire_jsonrpc__stream_of_others(void **state) {
     }
     /* a stream that was not asked for: its chunks are dropped, its result counts */
     rig_call *b = call_plain(&w, "/x/y", "");
-    hear(&w, RPC "'id':$2,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$2,'method':'/x/y'}");
     say(&w, RPC "'id':$2,'stream':1,'result':1}\n" RPC "'id':$2,'stream':2,'data':2}\n" RPC "'id':$2,'stream':3}");
     check_chunks(b, "");
     check_done(b, "1");
-    world_done(&w);
-}
-
-static void test_wire_jsonrpc__discover_answers(void **state) {
-    (void)state;
-    static const char *const others[] = {"'result':null", "'result':{'methods':[]}", "'error':5",
-                                         "'result':{'info':{'x-everywire':{'streams':false}}}"};
-    char text[200];
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        world w;
-        world_call(&w);
-        (void)call_stream(&w, "/x/y");
-        hear(&w, RPC "'id':$9,'method':'rpc.discover','params':{}}");
-        (void)snprintf(text, sizeof text, RPC "'id':$9,%s}", others[i]);
-        say(&w, text);
-        hear(&w, RPC "'id':$1,'method':'/x/y','params':null}");
-        say(&w, text); /* twice */
-        assert_int_equal(world_dropped(&w), 1);
-        world_done(&w);
-    }
-}
-
-static void test_wire_jsonrpc__discover_time(void **state) {
-    (void)state;
-    world w;
-    world_call(&w);
-    rig_call *a = call_stream(&w, "/x/y");
-    hear(&w, RPC "'id':$9,'method':'rpc.discover','params':{}}");
-    rig_call *b = call_plain(&w, "/x/z", ""); /* others do not wait */
-    hear(&w, RPC "'id':$2,'method':'/x/z','params':null}");
-    rig_advance(&w.r, 9999);
-    hear_nothing(&w);
-    rig_advance(&w.r, 1);
-    hear(&w, RPC "'id':$1,'method':'/x/y','params':null}");
-    rig_call *c = call_stream(&w, "/x/y"); /* a silent peer is not waited for again */
-    hear(&w, RPC "'id':$3,'method':'/x/y','params':null}");
-    say(&w, RPC "'id':$1,'result':1}\n" RPC "'id':$2,'result':2}\n" RPC "'id':$3,'result':3}");
-    check_done(a, "1");
-    check_done(b, "2");
-    check_done(c, "3");
-    /* a late answer identifies the peer for later calls; a repeated one is dropped */
-    say(&w, RPC "'id':$9,'result':{'info':{'x-everywire':{'streams':true}},'methods':[]}}");
-    assert_int_equal(world_dropped(&w), 0);
-    (void)call_stream(&w, "/x/y");
-    hear(&w, RPC "'id':$4,'method':'/x/y?stream=true','params':null}");
-    say(&w, RPC "'id':$9,'result':null}");
-    assert_int_equal(world_dropped(&w), 1);
-    (void)call_stream(&w, "/x/y");
-    hear(&w, RPC "'id':$5,'method':'/x/y?stream=true','params':null}");
-    world_done(&w);
-}
-
-/* A listing tells as well. */
-static void test_wire_jsonrpc__listing(void **state) {
-    (void)state;
-    world w;
-    world_call(&w);
-    rig_call *a = rig_open(w.pair, &(rig_request){.list = true});
-    hear(&w, RPC "'id':$1,'method':'rpc.discover','params':{}}");
-    say(&w, RPC
-        "'id':$1,'result':{'info':{'x-everywire':{'streams':true}},'methods':[{'name':'/a/b','x-everywire':{'k':1}},"
-        "{'name':'m'}]}}");
-    check_done(a,
-               "{\"/a/b\":{\"k\":1},\"/method/m\":{\"key\":\"/method/m\",\"name\":\"m\",\"actionType\":\"method\"}}");
-    (void)call_stream(&w, "/x/y");
-    hear(&w, RPC "'id':$2,'method':'/x/y?stream=true','params':null}");
-    rig_call *b = rig_open(w.pair, &(rig_request){.list = true});
-    hear(&w, RPC "'id':$3,'method':'rpc.discover','params':{}}");
-    say(&w, RPC "'id':$3,'error':{'code':-32601,'message':'no'}}");
-    check_failed(b, EW_STATUS_UNIMPLEMENTED, EW_ORIGIN_ACTION,
-                 "the peer cannot list its actions: it does not know rpc.discover");
-    rig_call *c = rig_open(w.pair, &(rig_request){.list = true});
-    hear(&w, RPC "'id':$4,'method':'rpc.discover','params':{}}");
-    say(&w, RPC "'id':$4,'result':[]}");
-    check_failed(c, EW_STATUS_INTERNAL, EW_ORIGIN_PROTOCOL, "the answer to rpc.discover is no OpenRPC document");
     world_done(&w);
 }
 
@@ -303,7 +225,7 @@ static void test_wire_jsonrpc__early_frames(void **state) {
     world_call(&w);
     rig_call *a = call_stream(&w, "/x/y");
     answer_discover(&w, false);
-    hear(&w, RPC "'id':$1,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y'}");
     say(&w, RPC "'id':$1,'stream':2,'data':0}\n" RPC "'id':$1,'stream':2}");
     check_chunks(a, "");
     say(&w, RPC "'id':$1,'stream':1,'result':{}}");
@@ -312,7 +234,7 @@ static void test_wire_jsonrpc__early_frames(void **state) {
     check_chunks(a, "0 null 2");
     check_done(a, "{}");
     rig_call *b = call_stream(&w, "/x/y"); /* even all of it */
-    hear(&w, RPC "'id':$2,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$2,'method':'/x/y'}");
     say(&w, RPC "'id':$2,'stream':2,'data':0}\n" RPC "'id':$2,'stream':3,'data':{'result':5}}\n" RPC
                 "'id':$2,'stream':2,'data':9}");
     check_runs(b);
@@ -321,13 +243,13 @@ static void test_wire_jsonrpc__early_frames(void **state) {
     check_done(b, "5");
     assert_int_equal(world_dropped(&w), 1);
     rig_call *c = call_stream(&w, "/x/y"); /* for nothing: the response opens no stream */
-    hear(&w, RPC "'id':$3,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$3,'method':'/x/y'}");
     say(&w, RPC "'id':$3,'stream':2,'data':0}\n" RPC "'id':$3,'stream':2,'data':0}\n" RPC "'id':$3,'result':1}");
     check_chunks(c, "");
     check_done(c, "1");
     assert_int_equal(world_dropped(&w), 3);
     rig_call *d = call_stream(&w, "/x/y"); /* or is an error */
-    hear(&w, RPC "'id':$4,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$4,'method':'/x/y'}");
     say(&w, RPC "'id':$4,'stream':2,'data':0}\n" RPC "'id':$4,'stream':1,'error':'no'}");
     check_failed(d, EW_STATUS_UNKNOWN, EW_ORIGIN_ACTION, "no");
     say(&w, RPC "'id':$4,'stream':2,'data':0}");
@@ -341,7 +263,7 @@ static void test_wire_jsonrpc__early_frames_limit(void **state) {
     world w;
     world_call(&w);
     rig_call *a = call_plain(&w, "/x/y", ""), *b = call_plain(&w, "/x/z", "");
-    hear(&w, RPC "'id':$1,'method':'/x/y','params':null}\n" RPC "'id':$2,'method':'/x/z','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y'}\n" RPC "'id':$2,'method':'/x/z'}");
     for (int i = 0; i < 64; i++)
         say(&w, RPC "'id':$1,'stream':2,'data':0}");
     check_runs(a);
@@ -368,7 +290,7 @@ static void test_wire_jsonrpc__sends_input(void **state) {
     world w;
     world_call(&w);
     rig_call *a = call_input(&w, "/x/y");
-    hear(&w, RPC "'id':$1,'method':'/x/y','stream':1,'params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y','stream':1}");
     assert_int_equal(rig_call_send(a, EW_STR("[1,\n2]")), EW_OK);
     assert_int_equal(rig_call_send(a, EW_STR("null")), EW_OK);
     hear(&w, RPC "'id':$1,'stream':2,'data':[1,2]}\n" RPC "'id':$1,'stream':2,'data':null}");
@@ -378,12 +300,12 @@ static void test_wire_jsonrpc__sends_input(void **state) {
     check_done(a, "1");
     hear_nothing(&w);
     rig_call *b = call_input(&w, "/x/y"); /* answered before its input has ended: a close follows */
-    hear(&w, RPC "'id':$2,'method':'/x/y','stream':1,'params':null}");
+    hear(&w, RPC "'id':$2,'method':'/x/y','stream':1}");
     say(&w, RPC "'id':$2,'result':1}");
     check_done(b, "1");
     hear(&w, RPC "'id':$2,'stream':3}");
     rig_call *c = call_input(&w, "/x/y");
-    hear(&w, RPC "'id':$3,'method':'/x/y','stream':1,'params':null}");
+    hear(&w, RPC "'id':$3,'method':'/x/y','stream':1}");
     say(&w, RPC "'id':$3,'error':'no'}");
     check_failed(c, EW_STATUS_UNKNOWN, EW_ORIGIN_ACTION, "no");
     hear(&w, RPC "'id':$3,'stream':3}");
@@ -402,9 +324,9 @@ static void test_wire_jsonrpc__holds_input(void **state) {
     rig_call *b = rig_open(w.pair, &(rig_request){.key = "/x/z", .stream = true, .input_stream = true});
     assert_int_equal(rig_call_send(b, EW_STR("3")), EW_FULL);
     answer_discover(&w, true);
-    hear(&w, RPC "'id':$1,'method':'/x/y?stream=true','stream':1,'params':null}\n" RPC
-                 "'id':$1,'stream':2,'data':1}\n" RPC "'id':$1,'stream':2,'data':2}\n" RPC "'id':$1,'stream':3}\n" RPC
-                 "'id':$2,'method':'/x/z?stream=true','stream':1,'params':null}\n" RPC "'id':$2,'stream':2,'data':3}");
+    hear(&w, RPC "'id':$1,'method':'/x/y?stream=true','stream':1}\n" RPC "'id':$1,'stream':2,'data':1}\n" RPC
+                 "'id':$1,'stream':2,'data':2}\n" RPC "'id':$1,'stream':3}\n" RPC
+                 "'id':$2,'method':'/x/z?stream=true','stream':1}\n" RPC "'id':$2,'stream':2,'data':3}");
     assert_int_equal(b->n_input_room, 1);
     say(&w, RPC "'id':$1,'stream':1,'result':null}\n" RPC "'id':$1,'stream':3,'data':{'result':1}}");
     check_done(a, "1");
@@ -419,8 +341,7 @@ static void test_wire_jsonrpc__cancels(void **state) {
     world w;
     world_call(&w);
     rig_call *a = call_plain(&w, "/x/y", ""), *b = call_plain(&w, "/x/y", ""), *c = call_plain(&w, "/x/y", "");
-    hear(&w, RPC "'id':$1,'method':'/x/y','params':null}\n" RPC "'id':$2,'method':'/x/y','params':null}\n" RPC
-                 "'id':$3,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y'}\n" RPC "'id':$2,'method':'/x/y'}\n" RPC "'id':$3,'method':'/x/y'}");
     rig_call_cancel(a);
     hear(&w, RPC "'method':'$/cancelRequest','params':{'id':$1}}");
     check_runs(a);
@@ -450,7 +371,7 @@ static void test_wire_jsonrpc__cancels_streams(void **state) {
     answer_discover(&w, true);
     hear_nothing(&w);
     rig_call *b = rig_open(w.pair, &(rig_request){.key = "/x/y", .stream = true, .input_stream = true});
-    hear(&w, RPC "'id':$1,'method':'/x/y?stream=true','stream':1,'params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y?stream=true','stream':1}");
     say(&w, RPC "'id':$1,'stream':1,'result':null}");
     rig_call_cancel(b);
     hear(&w, RPC "'method':'$/cancelRequest','params':{'id':$1}}");
@@ -460,7 +381,7 @@ static void test_wire_jsonrpc__cancels_streams(void **state) {
     check_failed(b, EW_STATUS_CANCELLED, EW_ORIGIN_CANCEL, "the call was cancelled, and the peer has not ended it");
     hear(&w, RPC "'id':$1,'stream':3}");
     rig_call *c = call_stream(&w, "/x/z");
-    hear(&w, RPC "'id':$2,'method':'/x/z?stream=true','params':null}");
+    hear(&w, RPC "'id':$2,'method':'/x/z?stream=true'}");
     rig_call_cancel(c); /* cancelled first, opened then: the two seconds still run */
     hear(&w, RPC "'method':'$/cancelRequest','params':{'id':$2}}");
     say(&w, RPC "'id':$2,'stream':1,'result':null}");
@@ -474,7 +395,7 @@ static void test_wire_jsonrpc__deadline(void **state) {
     world w;
     world_call(&w);
     rig_call *a = rig_open(w.pair, &(rig_request){.key = "/x/y", .timeout_ms = 50});
-    hear(&w, RPC "'id':$1,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y'}");
     rig_advance(&w.r, 50);
     hear(&w, RPC "'method':'$/cancelRequest','params':{'id':$1}}");
     assert_int_equal(a->status, EW_STATUS_DEADLINE_EXCEEDED);
@@ -493,7 +414,7 @@ static void test_wire_jsonrpc__silent_stream(void **state) {
     world w;
     call_with(&w, (ew_limits){.stream_idle_ms = 1000});
     rig_call *a = call_plain(&w, "/x/y", "");
-    hear(&w, RPC "'id':$1,'method':'/x/y','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y'}");
     rig_advance(&w.r, 60 * 1000); /* before its answer a call may take its time */
     check_runs(a);
     say(&w, RPC "'id':$1,'stream':1,'result':1}");
@@ -507,31 +428,58 @@ static void test_wire_jsonrpc__silent_stream(void **state) {
     world_done(&w);
 }
 
-/* A caller that does not take its chunks: the connection is not read; after five seconds it loses its call. */
+/* A caller that does not take its chunks holds up no other call, until it is far behind: then it loses its own. */
 static void test_wire_jsonrpc__slow_caller(void **state) {
     (void)state;
     world w;
-    world_call(&w);
+    char big[600], text[1000];
+    call_with(&w, (ew_limits){.out_high_bytes = 1000, .out_low_bytes = 100, .out_max_bytes = 3000});
+    (void)snprintf(big, sizeof big, "'%0*d'", 500, 0);
     rig_call *a = rig_open(w.pair, &(rig_request){.key = "/x/y", .stream = true, .full_after = 1});
     answer_discover(&w, true);
-    rig_call *b = call_plain(&w, "/x/z", "");
-    hear(&w, RPC "'id':$1,'method':'/x/y?stream=true','params':null}\n" RPC "'id':$2,'method':'/x/z','params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y?stream=true'}");
     say(&w, RPC "'id':$1,'stream':1,'result':null}\n" RPC "'id':$1,'stream':2,'data':1}\n" RPC
-                "'id':$1,'stream':2,'data':2}\n" RPC "'id':$2,'result':1}");
+                "'id':$1,'stream':2,'data':2}");
     check_chunks(a, "1");
-    check_runs(b);
-    rig_advance(&w.r, 4000);
-    check_runs(b);
-    a->full_after = 2; /* takes one more, and is full again */
-    ew__call_room(a->call);
-    rig_run(&w.r);
-    check_chunks(a, "1 2");
-    rig_advance(&w.r, 4999);
+    assert_false(w.pair->end[RIG_CLIENT].reading); /* it is alone: the peer waits, for as long as it takes */
+    rig_advance(&w.r, 600 * 1000);
     check_runs(a);
+    rig_call *b = call_plain(&w, "/x/z", "");
+    hear(&w, RPC "'id':$2,'method':'/x/z'}");
+    check_chunks(a, "1 2"); /* another call waits behind it */
+    say(&w, RPC "'id':$2,'result':1}");
+    check_done(b, "1");
+    rig_call *c = call_plain(&w, "/x/z", "");
+    hear(&w, RPC "'id':$3,'method':'/x/z'}");
+    (void)snprintf(text, sizeof text, RPC "'id':$1,'stream':2,'data':%s}", big);
+    say(&w, text);
+    say(&w, text);
+    assert_false(w.pair->end[RIG_CLIENT].reading); /* 1000 bytes behind */
+    say(&w, RPC "'id':$3,'result':1}");
+    rig_advance(&w.r, 999);
+    check_runs(a);
+    check_runs(c);
     rig_advance(&w.r, 1);
     check_failed(a, EW_STATUS_RESOURCE_EXHAUSTED, EW_ORIGIN_LOCAL,
                  "overrun: the stream was not taken, and held up its connection");
-    check_done(b, "1");
+    check_done(c, "1");
+    world_done(&w);
+}
+
+/* Input was held until the peer was known, and does not fit: the call fails, its input does not lose a chunk. */
+static void test_wire_jsonrpc__held_input_too_large(void **state) {
+    (void)state;
+    world w;
+    char chunk[300];
+    call_with(&w, (ew_limits){.out_high_bytes = 400, .out_low_bytes = 100, .out_max_bytes = 600});
+    (void)snprintf(chunk, sizeof chunk, "\"%0*d\"", 250, 0);
+    rig_call *a = rig_open(w.pair, &(rig_request){.key = "/x/y", .stream = true, .input_stream = true});
+    (void)rig_call_send(a, ew_str_from(chunk));
+    (void)rig_call_send(a, ew_str_from(chunk));
+    check_runs(a);
+    answer_discover(&w, true);
+    check_failed(a, EW_STATUS_RESOURCE_EXHAUSTED, EW_ORIGIN_LOCAL, "an input chunk is too large for this connection");
+    assert_non_null(strstr(w.pair->end[RIG_SERVER].got, "$/cancelRequest"));
     world_done(&w);
 }
 
@@ -541,7 +489,7 @@ static void test_wire_jsonrpc__slow_peer(void **state) {
     world w;
     call_with(&w, (ew_limits){.out_high_bytes = 500, .out_low_bytes = 100});
     rig_call *a = call_input(&w, "/x/y");
-    hear(&w, RPC "'id':$1,'method':'/x/y','stream':1,'params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y','stream':1}");
     rig_stall(w.pair, RIG_CLIENT, true);
     int n = 0;
     while (rig_call_send(a, EW_STR("\"0123456789\"")) == EW_OK && n < 100)
@@ -563,14 +511,16 @@ static void test_wire_jsonrpc__too_large(void **state) {
     char input[300];
     memset(input, '1', sizeof input);
     rig_call *a = rig_open(w.pair, &(rig_request){.key = "/x/y", .input = ew__str(input, sizeof input)});
-    check_failed(a, EW_STATUS_RESOURCE_EXHAUSTED, EW_ORIGIN_LOCAL, "the input is too large for this connection");
+    check_failed(a, EW_STATUS_RESOURCE_EXHAUSTED, EW_ORIGIN_LOCAL,
+                 "the input is too large: 300 bytes, the limit is 175 (set by frame_bytes)");
     hear_nothing(&w);
     assert_int_equal(rig_capacity(w.pair), 2);
     rig_call *b = call_input(&w, "/x/y");
-    hear(&w, RPC "'id':$1,'method':'/x/y','stream':1,'params':null}");
+    hear(&w, RPC "'id':$1,'method':'/x/y','stream':1}");
     assert_int_equal(rig_call_send(b, ew__str(input, sizeof input)),
                      EW_ELIMIT); /* a hole: no call goes on without it */
-    check_failed(b, EW_STATUS_RESOURCE_EXHAUSTED, EW_ORIGIN_LOCAL, "an input chunk is too large for this connection");
+    check_failed(b, EW_STATUS_RESOURCE_EXHAUSTED, EW_ORIGIN_LOCAL,
+                 "a chunk of the input is too large: 300 bytes, the limit is 175 (set by frame_bytes)");
     hear(&w, RPC "'method':'$/cancelRequest','params':{'id':$1}}\n" RPC "'id':$1,'stream':3}");
     assert_int_equal(rig_capacity(w.pair), 2);
     (void)call_plain(&w, "/x/y", "");
@@ -580,28 +530,16 @@ static void test_wire_jsonrpc__too_large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wire_jsonrpc__calls),
-        cmocka_unit_test(test_wire_jsonrpc__ids),
-        cmocka_unit_test(test_wire_jsonrpc__id_spelling),
-        cmocka_unit_test(test_wire_jsonrpc__errors),
-        cmocka_unit_test(test_wire_jsonrpc__odd_answers),
-        cmocka_unit_test(test_wire_jsonrpc__stream_of_everywire),
-        cmocka_unit_test(test_wire_jsonrpc__rows_of_streams),
-        cmocka_unit_test(test_wire_jsonrpc__stream_of_others),
-        cmocka_unit_test(test_wire_jsonrpc__discover_answers),
-        cmocka_unit_test(test_wire_jsonrpc__discover_time),
-        cmocka_unit_test(test_wire_jsonrpc__listing),
-        cmocka_unit_test(test_wire_jsonrpc__early_frames),
-        cmocka_unit_test(test_wire_jsonrpc__early_frames_limit),
-        cmocka_unit_test(test_wire_jsonrpc__sends_input),
-        cmocka_unit_test(test_wire_jsonrpc__holds_input),
-        cmocka_unit_test(test_wire_jsonrpc__cancels),
-        cmocka_unit_test(test_wire_jsonrpc__cancels_streams),
-        cmocka_unit_test(test_wire_jsonrpc__deadline),
-        cmocka_unit_test(test_wire_jsonrpc__silent_stream),
-        cmocka_unit_test(test_wire_jsonrpc__slow_caller),
-        cmocka_unit_test(test_wire_jsonrpc__slow_peer),
-        cmocka_unit_test(test_wire_jsonrpc__too_large),
+        cmocka_unit_test(test_wire_jsonrpc__calls),           cmocka_unit_test(test_wire_jsonrpc__ids),
+        cmocka_unit_test(test_wire_jsonrpc__id_spelling),     cmocka_unit_test(test_wire_jsonrpc__errors),
+        cmocka_unit_test(test_wire_jsonrpc__odd_answers),     cmocka_unit_test(test_wire_jsonrpc__stream_of_everywire),
+        cmocka_unit_test(test_wire_jsonrpc__rows_of_streams), cmocka_unit_test(test_wire_jsonrpc__stream_of_others),
+        cmocka_unit_test(test_wire_jsonrpc__early_frames),    cmocka_unit_test(test_wire_jsonrpc__early_frames_limit),
+        cmocka_unit_test(test_wire_jsonrpc__sends_input),     cmocka_unit_test(test_wire_jsonrpc__holds_input),
+        cmocka_unit_test(test_wire_jsonrpc__cancels),         cmocka_unit_test(test_wire_jsonrpc__cancels_streams),
+        cmocka_unit_test(test_wire_jsonrpc__deadline),        cmocka_unit_test(test_wire_jsonrpc__silent_stream),
+        cmocka_unit_test(test_wire_jsonrpc__slow_caller),     cmocka_unit_test(test_wire_jsonrpc__held_input_too_large),
+        cmocka_unit_test(test_wire_jsonrpc__slow_peer),       cmocka_unit_test(test_wire_jsonrpc__too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

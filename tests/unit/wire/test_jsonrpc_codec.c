@@ -172,13 +172,18 @@ static void test_wire_jsonrpc__methods(void **state) {
     (void)state;
     static const struct {
         const char *method, *action;
-        bool stream;
+        uint8_t stream;
         uint8_t hops;
     } rows[] = {
         {"greet", "greet", false, 0},
         {"greet?stream=true", "greet", true, 0},
         {"/flow/greet?stream=true", "/flow/greet", true, 0},
         {"greet?stream=true?stream=true", "greet?stream=true", true, 0},
+        {"greet?stream=events", "greet", EW__JR_EVENTS, 0},
+        {"greet?hops=3&stream=events", "greet", EW__JR_EVENTS, 3},
+        {"greet?stream=event", "greet?stream=event", false, 0},
+        {"greet?stream=", "greet?stream=", false, 0},
+        {"greet?stream=true&stream=events", "greet?stream=true&stream=events", false, 0},
         {"greet?stream=false", "greet?stream=false", false, 0},
         {"greet?stream=true ", "greet?stream=true ", false, 0},
         {"?stream=true", "?stream=true", false, 0},
@@ -232,6 +237,7 @@ static void test_wire_jsonrpc__write_method(void **state) {
         {"", {true, 0}, "'?stream=true'"},
         {"greet", {false, 1}, "'greet?hops=1'"},
         {"greet", {true, 255}, "'greet?stream=true&hops=255'"},
+        {"greet", {EW__JR_EVENTS, 2}, "'greet?stream=events&hops=2'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(ew__jr_write_method(&buf, ew_str_from(rows[i].action), &rows[i].query), EW_OK);
@@ -250,8 +256,8 @@ static void test_wire_jsonrpc__write_method(void **state) {
 /* ---- rpc.discover ---- */
 
 #define HEAD(version)                                                                                                  \
-    "{'openrpc':'1.3.2','info':{'title':'everywire','version':'" version "','x-everywire':{'streams':true}},'methods'" \
-    ":"
+    "{'openrpc':'1.3.2','info':{'title':'everywire','version':'" version "','x-everywire':{'streams':true,"            \
+    "'streamForms':['true','events']}},'methods':"
 #define GREET                                                                                                          \
     "'/flow/greet':{'key':'/flow/greet','name':'greet','actionType':'flow','description':'a \\'b\\'',"                 \
     "'inputSchema':{'type':'object','properties':{'name':{'type':'string'},'n':{}},'required':['n']},"                 \

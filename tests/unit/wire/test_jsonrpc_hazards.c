@@ -36,7 +36,7 @@ static rig_call *call_known(world *w) {
     world_call(w);
     rig_call *rc = call_stream(w, "Svc.Get");
     answer_discover(w, false);
-    hear(w, RPC "'id':$1,'method':'Svc.Get','params':null}");
+    hear(w, RPC "'id':$1,'method':'Svc.Get'}");
     return rc;
 }
 
@@ -123,7 +123,7 @@ static void hazard_06(void **state) {
     rig_call *a = rig_open(w.pair, &(rig_request){.key = "k", .stream = true, .input_stream = true});
     (void)rig_call_send(a, EW_STR("1"));
     answer_discover(&w, false);
-    hear(&w, RPC "'id':$1,'method':'k','stream':1,'params':null}\n" RPC "'id':$1,'stream':2,'data':1}");
+    hear(&w, RPC "'id':$1,'method':'k','stream':1}\n" RPC "'id':$1,'stream':2,'data':1}");
     world_done(&w);
 }
 
@@ -147,7 +147,7 @@ static void hazard_08(void **state) {
     world w;
     world_serve(&w);
     rig_call *a = rig_open_from(w.pair, RIG_SERVER, &(rig_request){.key = "ask"});
-    hear(&w, RPC "'id':$1,'method':'ask','params':null}");
+    hear(&w, RPC "'id':$1,'method':'ask'}");
     assert_true(w.ids[1][1] == 'e' && w.ids[1][2] == 'w');
     say(&w, RPC "'id':$1,'method':'sum','stream':1}");
     hear(&w, RPC "'id':$1,'error':" INVALID("a call with this id still runs") "}");
@@ -208,7 +208,7 @@ static void hazard_12(void **state) {
     (void)state;
     world w;
     rig_call *a = call_known(&w), *b = call_stream(&w, "Svc.Get");
-    hear(&w, RPC "'id':$2,'method':'Svc.Get','params':null}");
+    hear(&w, RPC "'id':$2,'method':'Svc.Get'}");
     char *text = world_expand(&w, RPC "'id':$1,'stream':1,'result':1}\n" RPC "'id':$1,'stream':2,'data':5}\n" RPC
                                       "'id':$1,'stream':3}\n" RPC "'id':$2,'stream':1,'result':1}\n" RPC
                                       "'id':$2,'stream':2,'data':6}\n");
@@ -233,9 +233,9 @@ static void hazard_13(void **state) {
     say(&w, RPC "'id':2,'method':'echo'}");
     rig_advance(&w.r, 20);
     hear(&w, RPC "'id':1,'stream':1,'result':null}\n" RPC "'id':1,'stream':2,'data':{'i':0,'pad':''}}\n" RPC
-                 "'id':2,'error':" FAULT(-32000, "going down",
-                                         "UNAVAILABLE") "}\n" RPC "'id':1,'stream':2,'data':{'i':1,'pad':''}}\n" RPC
-                                                        "'id':1,'stream':3,'data':{'result':{'n':2}}}");
+                 "'id':2,'error':" REFUSAL(-32000, "going down",
+                                           "UNAVAILABLE") "}\n" RPC "'id':1,'stream':2,'data':{'i':1,'pad':''}}\n" RPC
+                                                          "'id':1,'stream':3,'data':{'result':{'n':2}}}");
     assert_true(world_over(&w));
     world_done(&w);
 }
@@ -293,7 +293,7 @@ static void hazard_17(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         world w;
         rig_call *a = call_known(&w), *b = call_stream(&w, "Svc.Get");
-        hear(&w, RPC "'id':$2,'method':'Svc.Get','params':null}");
+        hear(&w, RPC "'id':$2,'method':'Svc.Get'}");
         say(&w, bad[i]);
         assert_int_equal(a->origin, EW_ORIGIN_PROTOCOL);
         assert_int_equal(a->status, EW_STATUS_INTERNAL);
@@ -337,7 +337,7 @@ static void hazard_19(void **state) {
 static void hazard_20(void **state) {
     (void)state;
     char text[600];
-    for (int depth = 126; depth <= 129; depth++) {
+    for (int depth = EW_PAYLOAD_DEPTH - 1; depth < EW_JSON_DEPTH; depth++) {
         world w;
         world_init(&w, RIG_CLIENT, &(world_options){.limits = {.frame_bytes = 100000, .calls_per_connection = 1}});
         (void)snprintf(text, sizeof text, RPC "'id':1,'method':'echo','params':%0*d}", 2 * depth, 0);
@@ -345,17 +345,21 @@ static void hazard_20(void **state) {
         memset(zeros, '[', (size_t)depth);
         memset(zeros + depth, ']', (size_t)depth);
         say(&w, text);
-        assert_int_equal(w.r.n_opened, depth < 128); /* the message itself is one level */
-        assert_int_equal(world_over(&w), depth >= 128);
+        assert_int_equal(w.r.n_opened, depth <= EW_PAYLOAD_DEPTH);
+        if (depth > EW_PAYLOAD_DEPTH)
+            hear(&w, RPC "'id':1,'error':" FAULT(-32602, "the input is nested too deep: the limit is 120 levels",
+                                                 "INVALID_ARGUMENT") "}");
+        assert_false(world_over(&w));
         world_done(&w);
     }
     world w;
     world_init(&w, RIG_CLIENT, &(world_options){.limits = {.frame_bytes = 6000, .calls_per_connection = 1}});
     say(&w, RPC "'id':1,'method':'never'}\n" RPC "'id':2,'method':'never'}");
-    hear(&w, RPC "'id':2,'error':" FAULT(-32000, "too many calls on this connection", "RESOURCE_EXHAUSTED") "}");
+    hear(&w, RPC "'id':2,'error':" REFUSAL(-32000, "too many calls on this connection", "RESOURCE_EXHAUSTED") "}");
     say_many(&w, "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
              100);
-    hear(&w, RPC "'id':null,'error':{'code':-32700,'message':'not JSON'}}");
+    hear(&w, RPC "'id':null,'error':{'code':-32700,'message':'the message is larger than this side accepts (limit "
+                 "frame_bytes)'}}");
     assert_true(world_over(&w));
     world_done(&w);
 }

@@ -34,7 +34,7 @@ static void test_wire_jsonrpc__calls_limit(void **state) {
     say(&w, RPC "'id':1,'method':'sleep','params':{'ms':10}}");
     say(&w, RPC "'id':2,'method':'sleep','params':{'ms':20}}");
     say(&w, RPC "'id':3,'method':'echo'}");
-    hear(&w, RPC "'id':3,'error':" FAULT(-32000, "too many calls on this connection", "RESOURCE_EXHAUSTED") "}");
+    hear(&w, RPC "'id':3,'error':" REFUSAL(-32000, "too many calls on this connection", "RESOURCE_EXHAUSTED") "}");
     say(&w, RPC "'method':'echo'}");
     assert_int_equal(world_dropped(&w), 1);
     assert_int_equal(w.r.n_opened, 2);
@@ -61,7 +61,7 @@ static void test_wire_jsonrpc__batch_limit(void **state) {
 static void test_wire_jsonrpc__batch_answers_limit(void **state) {
     (void)state;
     world w;
-    serve_with(&w, (ew_limits){.frame_bytes = 1200});
+    serve_with(&w, (ew_limits){.frame_bytes = 1210});
     say(&w, "[" RPC "'id':6,'method':'echo','params':[]}," RPC "'id':7,'method':'rpc.discover'}]");
     hear(&w, "[" RPC "'id':6,'result':[]}," RPC "'id':7,'error':" SHORT "}]");
     say_long(&w, "[" RPC "'id':1,'method':'about'}," RPC "'id':2,'method':'echo','params':'", 1050, "'}]");
@@ -72,21 +72,35 @@ static void test_wire_jsonrpc__batch_answers_limit(void **state) {
     world_done(&w);
 }
 
+#define LARGE "the message is larger than this side accepts (limit frame_bytes)"
+
 static void test_wire_jsonrpc__message_limit(void **state) {
     (void)state;
     for (int stdio = 0; stdio < 2; stdio++) {
         world w;
-        world_init(&w, RIG_CLIENT, &(world_options){.limits = {.frame_bytes = 200}, .stdio = stdio});
-        say_long(&w, RPC "'id':1,'method':'echo','params':'", 140, "'}");
+        world_init(&w, RIG_CLIENT, &(world_options){.limits = {.frame_bytes = 6000}, .stdio = stdio});
+        say_long(&w, RPC "'id':1,'method':'echo','params':'", 5000, "'}");
         assert_int_equal(w.r.n_opened, 1);
         rig_forget(w.pair, w.pair->end[RIG_CLIENT].got_len);
-        say_long(&w, RPC "'id':1,'method':'echo','params':'", 300, "'}");
-        hear(&w, RPC "'id':null,'error':{'code':-32700,'message':'the message is too long'}}");
-        assert_int_equal(world_over(&w), !stdio); /* a process goes on with its next line */
+        say_long(&w, RPC "'id':1,'method':'echo','params':'", 7000, "'}");
+        hear(&w, RPC "'id':1,'error':" FAULT(-32000, LARGE, "RESOURCE_EXHAUSTED") "}");
+        say_long(&w, RPC "'method':'echo','params':'", 90000, "','id':3}"); /* the id is behind the payload */
+        hear(&w, RPC "'id':3,'error':" FAULT(-32000, LARGE, "RESOURCE_EXHAUSTED") "}");
+        assert_false(world_over(&w));
         say(&w, RPC "'id':2,'method':'echo'}");
-        if (stdio)
-            hear(&w, RPC "'id':2,'result':null}");
-        assert_int_equal(w.r.n_opened, stdio ? 2 : 1);
+        hear(&w, RPC "'id':2,'result':null}");
+        assert_int_equal(w.r.n_opened, 2);
+        say_long(&w, RPC "'params':'", 7000, "'}"); /* it shows no id */
+        hear(&w, RPC "'id':null,'error':{'code':-32700,'message':'" LARGE "'}}");
+        assert_int_equal(world_over(&w), !stdio); /* a process goes on with its next line */
+        world_done(&w);
+        world_init(&w, RIG_CLIENT, &(world_options){.limits = {.frame_bytes = 6000}, .stdio = stdio});
+        static char endless[100000]; /* no end within 16 times the limit */
+        memset(endless, 'x', sizeof endless);
+        memcpy(endless, "{\"id\":\"", 7);
+        rig_say(w.pair, endless, sizeof endless);
+        rig_run(&w.r);
+        assert_true(world_over(&w));
         world_done(&w);
     }
 }
@@ -117,12 +131,12 @@ static void test_wire_jsonrpc__bytes_limit(void **state) {
     for (int i = 0; i < 5; i++) {
         char before[100];
         (void)snprintf(before, sizeof before, RPC "'id':%d,'method':'sleep','params':{'ms':10,'out':1,'x':'", i);
-        say_long(&w, before, 8800, "'}}");
+        say_long(&w, before, 8650, "'}}");
     }
     assert_int_equal(w.r.n_opened, 5);
     say(&w, RPC "'id':9,'method':'echo'}");
     hear(&w,
-         RPC "'id':9,'error':" FAULT(-32000, "too many bytes of calls on this connection", "RESOURCE_EXHAUSTED") "}");
+         RPC "'id':9,'error':" REFUSAL(-32000, "too many bytes of calls on this connection", "RESOURCE_EXHAUSTED") "}");
     rig_advance(&w.r, 10);
     rig_forget(w.pair, w.pair->end[RIG_CLIENT].got_len);
     say(&w, RPC "'id':9,'method':'echo'}");
@@ -423,7 +437,7 @@ static void test_wire_jsonrpc__drain(void **state) {
     w.r.side[RIG_SERVER].site.draining = true;
     peer->wire->drain(peer);
     say(&w, RPC "'id':2,'method':'echo'}\n" RPC "'method':'echo'}");
-    hear(&w, RPC "'id':2,'error':" FAULT(-32000, "going down", "UNAVAILABLE") "}");
+    hear(&w, RPC "'id':2,'error':" REFUSAL(-32000, "going down", "UNAVAILABLE") "}");
     assert_false(world_over(&w));
     rig_advance(&w.r, 10);
     hear(&w, RPC "'id':1,'result':'slept'}");

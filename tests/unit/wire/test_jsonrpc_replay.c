@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "support/corpus.h"
+#include "support/json_or.h"
 #include "unit/wire/jsonrpc_world.h"
 
 /* ---- the actions of the recorded server ---- */
@@ -19,7 +20,7 @@ static void slept(ew_call *call, void *arg) {
 }
 
 static void nap(ew_call *call, void *arg) {
-    assert_int_equal(ew_call_after(call, (uint64_t)ew_json_get_int(ew_call_input(call), "/ms", 0), slept, arg), EW_OK);
+    assert_int_equal(ew_call_after(call, (uint64_t)json_int_or(ew_call_input(call), "/ms", 0), slept, arg), EW_OK);
 }
 
 typedef struct frames {
@@ -230,11 +231,11 @@ static const ew__callee_ops opening = {.open = on_open};
 static void open_recorded(world *w, ew_str line, told *t) {
     ew_call *call = ew__call_new(&w->r.side[RIG_CLIENT].home, &caller, t);
     assert_non_null(call);
-    call->wire_id = ew_json_get_str(line, "/id", EW_STR(""));
-    call->key = ew_json_get_str(line, "/method", EW_STR(""));
+    call->wire_id = json_str_or(line, "/id", EW_STR(""));
+    call->key = json_str_or(line, "/method", EW_STR(""));
     call->input = ew_json_get(line, "/params");
     call->wants_chunks = true;
-    call->has_input = ew_json_get_int(line, "/stream", 0) == 1;
+    call->has_input = json_int_or(line, "/stream", 0) == 1;
     opening_world = w;
     ew__call_open_on(call, &opening, t);
     rig_run(&w->r);

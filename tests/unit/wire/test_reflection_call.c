@@ -36,6 +36,26 @@ static void test_wire_reflection_call__interleaved(void **state) {
     world_done(&w);
 }
 
+/* A runtime that cannot read a request answers with an error without an id: it ends the only call in flight. */
+static void test_wire_reflection_call__unnamed_error(void **state) {
+    (void)state;
+    world w;
+    world_manager(&w);
+    rig_call *a = call_plain(&w, "/f/a", "1"), *b = call_plain(&w, "/f/b", "2");
+    hear(&w, ASK("$1", "/f/a", ",'input':1") ASK("$2", "/f/b", ",'input':2"));
+    uint64_t logged = w.r.env.n_logged;
+    say(&w, RPC "'id':null,'error':{'code':-32600,'message':'x'}}"); /* of one of two: logged */
+    check_runs(a);
+    check_runs(b);
+    assert_int_equal(w.r.env.n_logged, logged + 1);
+    say(&w, RESULT("$2", "2", "'t'"));
+    check_done(b, "2");
+    say(&w, RPC "'id':null,'error':{'code':-32600,'message':'x'}}");
+    check_failed(a, EW_STATUS_INVALID_ARGUMENT, EW_ORIGIN_ACTION, "x");
+    assert_int_equal(w.r.env.n_logged, logged + 2);
+    world_done(&w);
+}
+
 static void test_wire_reflection_call__capacity(void **state) {
     (void)state;
     world w;
@@ -422,6 +442,7 @@ static void test_wire_reflection_call__held_too_much(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_reflection_call__interleaved),
+        cmocka_unit_test(test_wire_reflection_call__unnamed_error),
         cmocka_unit_test(test_wire_reflection_call__capacity),
         cmocka_unit_test(test_wire_reflection_call__everything),
         cmocka_unit_test(test_wire_reflection_call__written_for_ours),

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/wire/reflection_replay.h"
+#include "support/json_or.h"
 
 /* ---- the actions of the recorded app ---- */
 
@@ -22,14 +23,14 @@ static ew_str written(char *buf, size_t cap, const char *format, ...) {
 
 static void hello(ew_call *call, void *arg) {
     (void)arg;
-    ew_str name = ew_json_get_str(ew_call_input(call), "", EW_STR(""));
+    ew_str name = json_str_or(ew_call_input(call), "", EW_STR(""));
     char buf[100];
     (void)ew_call_done(call, written(buf, sizeof buf, "\"Hello, %.*s!\"", (int)name.len, name.ptr));
 }
 
 static void streamy(ew_call *call, void *arg) {
     (void)arg;
-    int n = (int)ew_json_get_int(ew_call_input(call), "", 0);
+    int n = (int)json_int_or(ew_call_input(call), "", 0);
     for (int i = 0; i < n; i++)
         (void)ew_call_chunkf(call, "{\"i\":%d}", i);
     (void)ew_call_donef(call, "\"done %d\"", n);
@@ -93,7 +94,7 @@ typedef struct bidi_state {
 static void on_input(ew_call *call, ew_str chunk, bool over, void *arg) {
     bidi_state *b = arg;
     char buf[100];
-    ew_str text = ew_json_get_str(chunk, "", EW_STR(""));
+    ew_str text = json_str_or(chunk, "", EW_STR(""));
     if (over)
         (void)ew_call_donef(call, "\"got %d\"", b->n);
     else
@@ -106,7 +107,7 @@ static void bidi(ew_call *call, void *arg) {
     bidi_state *b = ew_call_alloc(call, sizeof *b);
     assert_non_null(b);
     b->n = 0;
-    ew_str prefix = ew_json_get_str(ew_call_input(call), "/prefix", EW_STR("?"));
+    ew_str prefix = json_str_or(ew_call_input(call), "/prefix", EW_STR("?"));
     (void)snprintf(b->prefix, sizeof b->prefix, "%.*s", (int)prefix.len, prefix.ptr);
     if (!ew_call_has_input_stream(call))
         (void)ew_call_done(call, EW_STR("\"got 1\""));
@@ -153,7 +154,7 @@ static int teardown(void **state) {
 /* ---- a manager's messages to our runtime ---- */
 
 static void heard_runtime(talk *t, ew_str message) {
-    if (ew__str_is(ew_json_get_str(message, "/method", EW_STR("")), EW_STR("register"))) {
+    if (ew__str_is(json_str_or(message, "/method", EW_STR("")), EW_STR("register"))) {
         keep(t->register_id, ew_json_get(message, "/id"));
         return;
     }
@@ -161,7 +162,7 @@ static void heard_runtime(talk *t, ew_str message) {
     if (!about)
         about = add_run(t, id_of(message));
     if (ew_json_get(message, "/params/state").len)
-        keep(about->our_trace, ew_json_get_str(message, "/params/state/traceId", EW_STR("")));
+        keep(about->our_trace, json_str_or(message, "/params/state/traceId", EW_STR("")));
     note_message(about->said, message);
 }
 
@@ -173,7 +174,7 @@ static const char *our_trace(talk *t, ew_str recorded) {
 }
 
 static void play_to_runtime(talk *t, ew_str message) {
-    ew_str trace = ew_json_get_str(message, "/params/traceId", EW_STR(""));
+    ew_str trace = json_str_or(message, "/params/traceId", EW_STR(""));
     if (ew_json_get(message, "/method").len && ew_json_get(message, "/id").len &&
         !find(t, ew_json_get(message, "/id"), false))
         (void)add_run(t, ew_json_get(message, "/id"));
@@ -194,8 +195,8 @@ static void play_of_runtime(talk *t, ew_str message) {
         return;
     note_message(about->expected, message);
     if (ew_json_get(message, "/params/state").len)
-        keep(about->trace, ew_json_get_str(message, "/params/state/traceId", EW_STR("")));
-    if (!ew__str_is(ew_json_get_str(message, "/result/telemetry/traceId", EW_STR("")), ew_str_from(about->trace)))
+        keep(about->trace, json_str_or(message, "/params/state/traceId", EW_STR("")));
+    if (!ew__str_is(json_str_or(message, "/result/telemetry/traceId", EW_STR("")), ew_str_from(about->trace)))
         return; /* also of a run of an earlier connection */
     if (t->n_held && (ew__str_is(result, EW_STR("\"finished\"")) || ew__str_has_prefix(result, EW_STR("\"slept"))))
         finish_held(t, result);
@@ -315,7 +316,7 @@ static void test_wire_reflection__replay_to_runtime(void **state) {
 static run *opening; /* whose request is to be heard next */
 
 static void heard_manager(talk *t, ew_str message) {
-    ew_str method = ew_json_get_str(message, "/method", EW_STR(""));
+    ew_str method = json_str_or(message, "/method", EW_STR(""));
     if (!method.len)
         note(t->greeted, ew_json_get(message, "/result").len ? "yes " : "no ", ew_json_get(message, "/id"));
     else if (opening && (ew__str_is(method, EW_STR("runAction")) || ew__str_is(method, EW_STR("listActions"))))
@@ -333,7 +334,7 @@ static void check_params(const run *about, ew_str recorded) {
         ew_str was = ew_json_get(recorded, members[i]), is = ew_json_get(ours, members[i]);
         bool absent =
             was.len == 0 || ew__str_is(was, EW_STR("false")); /* no input is null with us; false is left out */
-        if (strcmp(members[i], "/init") == 0 && !ew_json_get_bool(recorded, "/streamInput", false))
+        if (strcmp(members[i], "/init") == 0 && !json_bool_or(recorded, "/streamInput", false))
             continue; /* a call has one of the two */
         if (strcmp(members[i], "/stream") == 0 && ew_json_typeof(was) != EW_JSON_BOOL)
             continue; /* a probe that no manager sends */
@@ -347,9 +348,9 @@ static char *text_of(ew_str slice) { return slice.len ? copy_text(slice) : NULL;
 
 static void open_recorded(talk *t, ew_str message) {
     ew_str params = ew_json_get(message, "/params");
-    bool list = !ew_json_get(params, "/key").len, input = ew_json_get_bool(params, "/streamInput", false);
+    bool list = !ew_json_get(params, "/key").len, input = json_bool_or(params, "/streamInput", false);
     run *about = opening = add_run(t, ew_json_get(message, "/id"));
-    about->texts[0] = text_of(ew_json_get_str(params, "/key", EW_STR("")));
+    about->texts[0] = text_of(json_str_or(params, "/key", EW_STR("")));
     about->texts[1] = text_of(ew_json_get(params, "/context"));
     about->texts[2] = text_of(ew_json_get(params, "/telemetryLabels"));
     about->call = rig_open(t->pair, &(rig_request){.key = about->texts[0],
@@ -357,7 +358,7 @@ static void open_recorded(talk *t, ew_str message) {
                                                    .context = about->texts[1],
                                                    .labels = about->texts[2],
                                                    .list = list,
-                                                   .stream = ew_json_get_bool(params, "/stream", false),
+                                                   .stream = json_bool_or(params, "/stream", false),
                                                    .input_stream = input});
     rig_run(&t->r);
     hear(t);
@@ -376,9 +377,9 @@ static run *by_trace(talk *t, ew_str trace) {
 
 /* What the recorded manager did, ours does. What ours has no use for (listValues) is left out. */
 static void play_of_manager(talk *t, ew_str message) {
-    ew_str method = ew_json_get_str(message, "/method", EW_STR(""));
+    ew_str method = json_str_or(message, "/method", EW_STR(""));
     ew_str id = ew_json_get(message, "/params/requestId");
-    run *about = id.len ? find(t, id, false) : by_trace(t, ew_json_get_str(message, "/params/traceId", EW_STR("")));
+    run *about = id.len ? find(t, id, false) : by_trace(t, json_str_or(message, "/params/traceId", EW_STR("")));
     if (ew__str_is(method, EW_STR("runAction")) || ew__str_is(method, EW_STR("listActions")))
         open_recorded(t, message);
     else if (about && about->call && ew__str_is(method, EW_STR("sendInputStreamChunk")))
@@ -394,7 +395,7 @@ static void play_of_manager(talk *t, ew_str message) {
 /* What a caller is to be told of a recorded message. */
 static void note_expected(run *about, ew_str message) {
     ew_str listing = ew_json_get(message, "/result/actions"), error = ew_json_get(message, "/error");
-    int64_t code = ew_json_get_int(error, "/data/code", -1);
+    int64_t code = json_int_or(error, "/data/code", -1);
     if (listing.len)
         note(about->expected, listing.len > 300 ? "list" : "done ", listing.len > 300 ? EW_STR("") : listing);
     else if (error.len)
@@ -409,7 +410,7 @@ static void play_to_manager(talk *t, ew_str message) {
     if (about && about->call) {
         note_expected(about, message);
         if (ew_json_get(message, "/params/state").len)
-            keep(about->trace, ew_json_get_str(message, "/params/state/traceId", EW_STR("")));
+            keep(about->trace, json_str_or(message, "/params/state/traceId", EW_STR("")));
         say_with(t, message, id, about->ours);
         return;
     }
@@ -509,7 +510,7 @@ static const struct {
     {"reg:noPid", "no '1';"},
     {"reg:noJsonrpc", "no '1';"},
     {"reg:floatSpec", "yes '1';"},
-    {"junk", "no null;no null;no null;no '9';no null;yes '1';"},
+    {"junk", "no null;no null;no null;no null;no '9';no null;yes '1';"},
     {"twoIds", "yes '1';yes '2';"},
     {"lateChunk", "yes '1';1;null;null;done 'r';"},
 };

@@ -226,7 +226,7 @@ static void test_wire_reflection_serve__site_drains(void **state) {
     world_runtime(&w);
     w.r.side[RIG_SERVER].site.draining = true;
     say(&w, RUN("1", "/test/echo", ""));
-    hear(&w, FAULT("1", -32000, 14, "going down", ""));
+    hear(&w, FAULT("1", -32000, 14, "going down", "'refused':true"));
     say(&w, RPC "'method':'runAction','params':{'key':'echo'}}"); /* nobody to be told */
     hear_nothing(&w);
     assert_int_equal(world_dropped(&w), 1);
@@ -252,8 +252,8 @@ static void test_wire_reflection_serve__drain_in_handler(void **state) {
     hear(&w, REGISTER);
     put(&w, RUN("1", "/f/stop", ""));
     say(&w, RUN("2", "/f/stop", ""));
-    hear(&w,
-         STATE("1", "$1") RESULT("1", "1", "$1") FAULT("2", -32000, 14, "going down", "") "(close) 1001 going down\n");
+    hear(&w, STATE("1", "$1") RESULT("1", "1", "$1")
+                 FAULT("2", -32000, 14, "going down", "'refused':true") "(close) 1001 going down\n");
     assert_true(world_over(&w));
     without_actions(&w, &registry);
 }

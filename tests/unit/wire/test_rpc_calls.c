@@ -314,12 +314,12 @@ static void test_wire_rpc_calls__has_place(void **state) {
 }
 
 static void check_busy(const peer *p, bool draining, const char *why, ew_status status) {
-    ew_status got = EW_STATUS_OK;
-    const char *busy = ew__rpc_busy(&p->all, draining, &got);
-    assert_int_equal(busy == NULL, why == NULL);
+    ew_fault got = {.status = EW_STATUS_OK};
+    assert_int_equal(ew__rpc_busy(&p->all, draining, &got), why != NULL);
     if (why) {
-        assert_string_equal(busy, why);
-        assert_int_equal(got, status);
+        assert_true(ew__str_is(got.message, ew_str_from(why)));
+        assert_int_equal(got.status, status);
+        assert_true(got.refused);
     }
 }
 
@@ -386,7 +386,7 @@ static void test_wire_rpc_calls__must_pause(void **state) {
     assert_true(ew__rpc_must_pause(&p.all));
     queue_is(&p, 0);
     assert_false(ew__rpc_must_pause(&p.all));
-    ew__rpc_call_block(&a->base);
+    block(a);
     assert_true(ew__rpc_must_pause(&p.all));
     ew__rpc_call_unblock(&a->base);
     assert_false(ew__rpc_must_pause(&p.all));
@@ -447,7 +447,7 @@ static void test_wire_rpc_calls__silence_of_blocked(void **state) {
     party *a = add(&p, 'a');
     hear(a);
     assert_int_equal(ew__rpc_call_watch_silence(&a->base, on_silence), EW_OK);
-    ew__rpc_call_block(&a->base);
+    block(a);
     world_advance(&p.w, IDLE_MS - 1);
     ew__rpc_call_unblock(&a->base);
     check_told(&p, "resume");

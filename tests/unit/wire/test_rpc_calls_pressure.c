@@ -80,7 +80,7 @@ static void test_wire_rpc_pressure__drained_paused(void **state) {
     add(&p, 'b');
     all_wait(&p, "a");
     queue_is(&p, 0);
-    ew__rpc_call_block(&p.party['b' - 'a']->base);
+    block(p.party['b' - 'a']);
     ew__rpc_calls_drained(&p.all);
     check_told(&p, "room a"); /* one that is behind does not hold up those that send */
     finish(&p);
@@ -264,10 +264,10 @@ static void test_wire_rpc_pressure__block(void **state) {
     a->base.heard_at = b->base.heard_at = began;
     ew__rpc_call_unblock(&a->base); /* it is not: nothing */
     check_told(&p, "");
-    ew__rpc_call_block(&a->base);
+    block(a);
     assert_true(p.all.guard.at == began + EW__MS(GUARD_MS) && ew__timer_active(&p.all.guard));
-    ew__rpc_call_block(&a->base); /* it is already */
-    ew__rpc_call_block(&b->base);
+    block(a); /* it is already */
+    block(b);
     assert_int_equal(p.all.n_blocked, 2);
     world_advance(&p.w, 1);
     ew__rpc_call_unblock(&a->base);
@@ -280,7 +280,7 @@ static void test_wire_rpc_pressure__block(void **state) {
     ew__rpc_call_unblock(&b->base);
     check_told(&p, "resume");
     assert_false(ew__timer_active(&p.all.guard));
-    ew__rpc_call_block(&b->base);
+    block(b);
     queue_is(&p, MOST / 2);
     ew__rpc_call_unblock(&b->base);
     check_told(&p, ""); /* too much waits to be sent: drained comes later */
@@ -296,8 +296,8 @@ static void test_wire_rpc_pressure__blocked_ends(void **state) {
     peer p;
     start(&p);
     party *a = add(&p, 'a'), *b = add_sent(&p, 'b');
-    ew__rpc_call_block(&a->base);
-    ew__rpc_call_block(&b->base);
+    block(a);
+    block(b);
     end(a);
     check_told(&p, "");
     assert_int_equal(p.all.n_blocked, 1);
@@ -315,14 +315,14 @@ static void test_wire_rpc_pressure__guard(void **state) {
     start(&p);
     for (char letter = 'a'; letter <= 'f'; letter++)
         add_with(&p, letter, letter >= 'd', "", 0);
-    ew__rpc_call_block(&p.party[1]->base);
+    block(p.party[1]);
     world_advance(&p.w, GUARD_MS - 1);
     ew__rpc_call_unblock(&p.party[1]->base);
     check_told(&p, "resume");
     for (size_t i = 0; i < 6; i += 2) /* a, c; e */
-        ew__rpc_call_block(&p.party[i]->base);
+        block(p.party[i]);
     world_advance(&p.w, GUARD_MS / 2);
-    ew__rpc_call_block(&p.party[5]->base); /* f: the connection's time counts, it is not given more */
+    block(p.party[5]); /* f: the connection's time counts, it is not given more */
     world_advance(&p.w, GUARD_MS / 2 - 1);
     check_told(&p, "");
     world_advance(&p.w, 1);
@@ -338,8 +338,8 @@ static void test_wire_rpc_pressure__guard(void **state) {
     p.told[0] = 0;
     world_advance(&p.w, 2 * GUARD_MS);
     check_told(&p, "");
-    ew__rpc_call_block(&p.party[3]->base); /* the next one has its own time */
-    world_advance(&p.w, GUARD_MS - 1);
+    block(p.party[3]); /* the next one has its own time, which is shorter: no handler takes input */
+    world_advance(&p.w, STREAM_HOLD_MS - 1);
     check_told(&p, "");
     world_advance(&p.w, 1);
     check_told(&p, "overrun d, resume");
@@ -354,12 +354,65 @@ static void test_wire_rpc_pressure__guard_ends_others(void **state) {
     party *a = add(&p, 'a'), *b = add_sent(&p, 'b');
     a->other = 'b';
     b->other = 'a';
-    ew__rpc_call_block(&a->base);
-    ew__rpc_call_block(&b->base);
+    add(&p, 'c');
+    block(a);
+    block(b);
     world_advance(&p.w, GUARD_MS);
     assert_int_equal(times_told(&p, "overrun"), 1);
     assert_int_equal(times_told(&p, "resume"), 1);
-    assert_true(!p.party[0] && !p.party[1]);
+    assert_true(!p.party[0] && !p.party[1] && p.party[2]);
+    finish(&p);
+}
+
+/* Calls that delay no other call are not lost, however long their readers need. */
+static void test_wire_rpc_pressure__guard_of_lonely(void **state) {
+    (void)state;
+    peer p;
+    start(&p);
+    party *a = add_sent(&p, 'a');
+    ew__rpc_call_block(&a->base, 1, 1);
+    assert_true(ew__rpc_must_pause(&p.all)); /* the peer is held back at once */
+    world_advance(&p.w, 100 * GUARD_MS);
+    check_told(&p, "");
+    party *b = add_sent(&p, 'b'); /* it waits for an answer: so much is read that it may come */
+    check_told(&p, "resume");
+    assert_false(ew__rpc_must_pause(&p.all));
+    world_advance(&p.w, 100 * GUARD_MS);
+    check_told(&p, "");
+    block(a);
+    assert_true(ew__rpc_must_pause(&p.all));
+    world_advance(&p.w, STREAM_HOLD_MS - 1);
+    end(b);
+    check_told(&p, "");
+    world_advance(&p.w, 100 * GUARD_MS);
+    check_told(&p, "");
+    add_sent(&p, 'c');
+    world_advance(&p.w, STREAM_HOLD_MS);
+    check_told(&p, "overrun a, resume");
+    finish(&p);
+}
+
+/* Of several takers that are behind the one that is furthest behind loses its call, and the others go on. */
+static void test_wire_rpc_pressure__guard_takes_the_slowest(void **state) {
+    (void)state;
+    peer p;
+    start(&p);
+    size_t max = (size_t)ew__rpc_behind_max(&p.all);
+    for (char letter = 'a'; letter <= 'd'; letter++)
+        add_sent(&p, letter);
+    ew__rpc_call_block(&p.party[0]->base, 1, max / 4);
+    ew__rpc_call_block(&p.party[1]->base, 1, max / 2);
+    assert_false(ew__rpc_must_pause(&p.all));
+    ew__rpc_call_block(&p.party[2]->base, 1, max / 4);
+    assert_true(ew__rpc_must_pause(&p.all));
+    world_advance(&p.w, STREAM_HOLD_MS - 1);
+    check_told(&p, "");
+    world_advance(&p.w, 1);
+    check_told(&p, "overrun b, resume");
+    assert_int_equal(p.all.n_blocked, 2);
+    ew__rpc_call_unblock(&p.party[0]->base);
+    ew__rpc_call_unblock(&p.party[2]->base);
+    assert_int_equal(p.all.behind_bytes, 0);
     finish(&p);
 }
 
@@ -368,8 +421,9 @@ static void test_wire_rpc_pressure__guard_of_closed(void **state) {
     (void)state;
     peer p;
     start(&p);
-    ew__rpc_call_block(&add(&p, 'a')->base);
-    ew__rpc_call_block(&add_sent(&p, 'b')->base);
+    block(add(&p, 'a'));
+    block(add_sent(&p, 'b'));
+    add_sent(&p, 'c');
     p.closed = true;
     world_advance(&p.w, GUARD_MS);
     assert_in_range(times_told(&p, "overrun"), 1, 2);
@@ -387,7 +441,7 @@ static void test_wire_rpc_pressure__guard_no_memory(void **state) {
     start(&p);
     party *a = add(&p, 'a');
     ew__test_env_fail_at(&p.w.env, 1, true);
-    ew__rpc_call_block(&a->base);
+    block(a);
     assert_int_equal(ew__test_env_failed(&p.w.env), 1);
     check_told(&p, "abort");
     assert_false(ew__timer_active(&p.all.guard));
@@ -476,10 +530,10 @@ static void step_party(party *one, model *m, uint64_t what) {
         break;
     case 3:
         if (m->n_blocked == 0)
-            m->guard_at = one->peer->w.home.now + EW__MS(GUARD_MS);
+            m->guard_at = one->peer->w.home.now + EW__MS(one->base.sent ? STREAM_HOLD_MS : GUARD_MS);
         m->n_blocked += !m->blocked[letter - 'a'];
         m->blocked[letter - 'a'] = true;
-        ew__rpc_call_block(&one->base);
+        block(one);
         break;
     default:
         all_wait(one->peer, (const char[]){letter, 0});
@@ -502,17 +556,21 @@ static void check_model(const peer *p, const model *m) {
     assert_int_equal(p->all.sent.n, n[1]);
 }
 
+/* The first party always waits for its answer, so that the others delay a call. */
 static void test_wire_rpc_pressure__random(void **state) {
     (void)state;
     peer p;
     model m = {.n_blocked = 0};
     start(&p);
+    add_sent(&p, 'a');
     for (int i = 0; i < 50000; i++) {
         uint64_t chance = ew__rng_next(&p.w.home.rng), which = (chance >> 8) % LETTERS, what = (chance >> 16) % 12;
         if (what == 11)
             step_time(&p, &m, (chance >> 24) % 3000);
         else if (what == 10)
             step_drained(&p, &m);
+        else if (which == 0 && (what == 0 || what == 3))
+            continue;
         else if (p.party[which])
             step_party(p.party[which], &m, what);
         else
@@ -536,6 +594,8 @@ int main(void) {
         cmocka_unit_test(test_wire_rpc_pressure__blocked_ends),
         cmocka_unit_test(test_wire_rpc_pressure__guard),
         cmocka_unit_test(test_wire_rpc_pressure__guard_ends_others),
+        cmocka_unit_test(test_wire_rpc_pressure__guard_of_lonely),
+        cmocka_unit_test(test_wire_rpc_pressure__guard_takes_the_slowest),
         cmocka_unit_test(test_wire_rpc_pressure__guard_of_closed),
         cmocka_unit_test(test_wire_rpc_pressure__guard_no_memory),
         cmocka_unit_test(test_wire_rpc_pressure__random),

@@ -408,14 +408,55 @@ static void test_wire_rrq_call__unstuck(void **state) {
     rig_finish(&w.r);
 }
 
+/* A cancel has a connection of its own, but not as long as its request has not left: then it follows on the same. */
+static void test_wire_rrq_call__cancel_and_unsent_request(void **state) {
+    (void)state;
+    world w;
+    begin(&w);
+    w.r.asides = true;
+    rig_call *sent = call(&w, "never", "{}", NULL, 0);
+    asked first = hear_request(&w);
+    rig_stall(w.pair, RIG_CLIENT, true);
+    rig_call *unsent = call(&w, "never", "{}", NULL, 0);
+    rig_call_cancel(unsent);
+    rig_run(&w.r);
+    assert_int_equal(w.r.n_aside, 0);
+    rig_call_cancel(sent);
+    rig_run(&w.r);
+    assert_int_equal(w.r.n_aside, 1);
+    rig_stall(w.pair, RIG_CLIENT, false);
+    rig_run(&w.r);
+    asked second = hear_request(&w);
+    assert_non_null(strstr(second.text, "'type':'request'"));
+    char *cancel = hear_any(w.pair);
+    assert_non_null(strstr(cancel, "'type':'cancel'"));
+    assert_non_null(strstr(cancel, second.request));
+    hear_nothing(w.pair);
+    answer(&w, &first, "'status':'error','error':{'message':'m','type':'cancelled'}");
+    answer(&w, &second, "'status':'error','error':{'message':'m','type':'cancelled'}");
+    assert_int_equal(sent->status, EW_STATUS_CANCELLED);
+    assert_int_equal(unsent->status, EW_STATUS_CANCELLED);
+    free(cancel);
+    free(first.text);
+    free(second.text);
+    rig_finish(&w.r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wire_rrq_call__request),       cmocka_unit_test(test_wire_rrq_call__ids),
-        cmocka_unit_test(test_wire_rrq_call__context),       cmocka_unit_test(test_wire_rrq_call__refused),
-        cmocka_unit_test(test_wire_rrq_call__faults),        cmocka_unit_test(test_wire_rrq_call__bad_outcomes),
-        cmocka_unit_test(test_wire_rrq_call__no_request_id), cmocka_unit_test(test_wire_rrq_call__unreadable),
-        cmocka_unit_test(test_wire_rrq_call__list),          cmocka_unit_test(test_wire_rrq_call__deadline),
-        cmocka_unit_test(test_wire_rrq_call__stuck),         cmocka_unit_test(test_wire_rrq_call__sick),
+        cmocka_unit_test(test_wire_rrq_call__cancel_and_unsent_request),
+        cmocka_unit_test(test_wire_rrq_call__request),
+        cmocka_unit_test(test_wire_rrq_call__ids),
+        cmocka_unit_test(test_wire_rrq_call__context),
+        cmocka_unit_test(test_wire_rrq_call__refused),
+        cmocka_unit_test(test_wire_rrq_call__faults),
+        cmocka_unit_test(test_wire_rrq_call__bad_outcomes),
+        cmocka_unit_test(test_wire_rrq_call__no_request_id),
+        cmocka_unit_test(test_wire_rrq_call__unreadable),
+        cmocka_unit_test(test_wire_rrq_call__list),
+        cmocka_unit_test(test_wire_rrq_call__deadline),
+        cmocka_unit_test(test_wire_rrq_call__stuck),
+        cmocka_unit_test(test_wire_rrq_call__sick),
         cmocka_unit_test(test_wire_rrq_call__unstuck),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

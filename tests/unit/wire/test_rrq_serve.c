@@ -27,6 +27,40 @@ static void test_wire_rrq__cancel_request(void **state) {
     rig_finish(&r);
 }
 
+/* It comes on another connection, and so may overtake its request, which then is not run. It is used up by that. */
+static void test_wire_rrq__cancel_first(void **state) {
+    (void)state;
+    rig r;
+    rrq_init(&r, NONE, RIG_WHOLE);
+    rig_pair *one = rig_connect_raw(&r, RIG_CLIENT), *two = rig_connect_raw(&r, RIG_CLIENT);
+    say(two, CANCEL("j1", ",'request_id':'r\\u0031'"));
+    say(two, CANCEL("j2", "")); /* a job without a request: what runs now is meant, not a later attempt */
+    say(one, REQUEST("r2", "j2", "never", "{}"));
+    hear_nothing(one);
+    say(one, REQUEST("r1", "j1", "never", "{}"));
+    hear(one, CANCELLED("r1", "j1"));
+    say(one, REQUEST("r1", "j1", "echo", "{}"));
+    hear(one, SUCCESS("r1", "j1", "{}"));
+    assert_int_equal(r.n_cancelled, 0);
+    say(one, CANCEL("j4", ",'request_id':'r4'")); /* on one connection the order counts */
+    say(one, REQUEST("r4", "j4", "echo", "{}"));
+    hear(one, SUCCESS("r4", "j4", "{}"));
+    say(two, CANCEL("j3", ",'request_id':'r3'"));
+    rig_advance(&r, EW__RRQ_EARLY_MS + 1); /* nothing is on its way for so long */
+    say(one, REQUEST("r3", "j3", "echo", "{}"));
+    hear(one, SUCCESS("r3", "j3", "{}"));
+    for (int i = 0; i < 2 * EW__RRQ_EARLY_MAX; i++) { /* they are bounded: beyond it the oldest is dropped */
+        char text[200];
+        (void)snprintf(text, sizeof text, CANCEL("j", ",'request_id':'n%d'"), i);
+        say(two, text);
+    }
+    say(one, REQUEST("n0", "j", "echo", "{}"));
+    hear(one, SUCCESS("n0", "j", "{}"));
+    say(one, REQUEST("n127", "j", "echo", "{}"));
+    hear(one, CANCELLED("n127", "j"));
+    rig_finish(&r);
+}
+
 static void test_wire_rrq__cancel_job(void **state) {
     (void)state;
     rig r;
@@ -210,8 +244,9 @@ static void test_wire_rrq__busy(void **state) {
         say(one, REQUEST("r", "j", "never", "{}"));
     hear_nothing(one);
     say(one, REQUEST("x", "k", "echo", "{}"));
-    hear(one, FAILURE("x", "k", "error",
-                      "'message':'Runner busy: too many in-flight requests','code':'RESOURCE_EXHAUSTED'"));
+    hear(one,
+         FAILURE("x", "k", "error",
+                 "'message':'Runner busy: too many in-flight requests','code':'RESOURCE_EXHAUSTED','refused':true"));
     say(two, REQUEST("y", "k", "echo", "{}"));
     hear(two, SUCCESS("y", "k", "{}"));
     say(two, CANCEL("j", ""));
@@ -255,6 +290,45 @@ static void test_wire_rrq__patience(void **state) {
 
 /* ---- sizes ---- */
 
+/* A frame over the limit is skipped: its request fails, and the connection goes on. */
+static void test_wire_rrq__too_long(void **state) {
+    (void)state;
+    static const char head[] = "{\"type\":\"request\",\"payload\":{\"params\":{\"x\":\"",
+                      tail[] = "\"},\"request_id\":\"r\",\"job_id\":\"j\"}}";
+    enum { SIZE = 5000 };
+    char frame[4 + SIZE];
+    memset(frame, 'x', sizeof frame);
+    memcpy(frame, "\0\0\x13\x88", 4);
+    memcpy(frame + 4, head, sizeof head - 1);
+    memcpy(frame + sizeof frame - (sizeof tail - 1), tail, sizeof tail - 1);
+    for (int split = RIG_WHOLE; split <= RIG_RANDOM; split++) {
+        rig r;
+        rrq_init(&r, (ew_limits){.frame_bytes = 2000}, (rig_split)split);
+        rig_pair *pair = rig_connect_raw(&r, RIG_CLIENT);
+        rig_say(pair, frame, sizeof frame);
+        rig_run(&r);
+        assert_non_null(memmem(pair->end[RIG_CLIENT].got, pair->end[RIG_CLIENT].got_len, "\"request_id\":\"r\"", 16));
+        assert_non_null(memmem(pair->end[RIG_CLIENT].got, pair->end[RIG_CLIENT].got_len, "RESOURCE_EXHAUSTED", 18));
+        assert_false(is_over(pair));
+        rig_finish(&r);
+    }
+}
+
+/* Bytes of another protocol that look like the length of a frame to skip. */
+static void test_wire_rrq__too_long_and_not_json(void **state) {
+    (void)state;
+    for (int split = RIG_WHOLE; split <= RIG_RANDOM; split++) {
+        rig r;
+        rrq_init(&r, NONE, (rig_split)split);
+        rig_pair *pair = rig_connect_raw(&r, RIG_CLIENT);
+        static const char babble[] = "\x01\x02 220 mail.example ESMTP {\"a\":1}\r\n";
+        rig_say(pair, babble, sizeof babble - 1);
+        rig_run(&r);
+        assert_true(is_over(pair));
+        rig_finish(&r);
+    }
+}
+
 /* A length promises nothing: memory is taken as bytes arrive. */
 static void test_wire_rrq__promised_bytes(void **state) {
     (void)state;
@@ -267,7 +341,7 @@ static void test_wire_rrq__promised_bytes(void **state) {
     assert_true(ew__test_env_live_bytes(&r.env) < before + 1024 * 1024);
     assert_false(is_over(pair));
     rig_pair *other = rig_connect_raw(&r, RIG_CLIENT);
-    rig_say(other, "\x01\0\0\1", 4);
+    rig_say(other, "\x10\0\0\1", 4); /* more than 16 times the limit */
     rig_run(&r);
     assert_true(is_over(other));
     rig_finish(&r);
@@ -361,6 +435,7 @@ static void test_wire_rrq__deadlines(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_rrq__cancel_request),
+        cmocka_unit_test(test_wire_rrq__cancel_first),
         cmocka_unit_test(test_wire_rrq__cancel_job),
         cmocka_unit_test(test_wire_rrq__same_id_twice),
         cmocka_unit_test(test_wire_rrq__cancel_without_memory),
@@ -371,6 +446,8 @@ int main(void) {
         cmocka_unit_test(test_wire_rrq__busy),
         cmocka_unit_test(test_wire_rrq__patience),
         cmocka_unit_test(test_wire_rrq__promised_bytes),
+        cmocka_unit_test(test_wire_rrq__too_long),
+        cmocka_unit_test(test_wire_rrq__too_long_and_not_json),
         cmocka_unit_test(test_wire_rrq__large),
         cmocka_unit_test(test_wire_rrq__result_too_large),
         cmocka_unit_test(test_wire_rrq__deadlines),

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "support/corpus.h"
+#include "support/json_or.h"
 #include "unit/wire/stepflow_texts.h"
 
 #define NONE ((ew_str){NULL, 0})
@@ -243,7 +244,7 @@ static void check_union(world *w, ew_str raw) {
     assert_int_equal(ew_json_string(raw, text, raw.len - 1, &n), EW_OK);
     text[n] = '\0';
     ew_str frame = ew_str_from(text), params = ew_json_get(frame, "/params"), input = ew_json_get(params, "/input");
-    ew_str name = ew_json_get_str(params, "/component", EW_STR("")), seen = ew_json_get(params, "/observability");
+    ew_str name = json_str_or(params, "/component", EW_STR("")), seen = ew_json_get(params, "/observability");
     char *key = strndup(name.ptr, name.len), *context = strndup(seen.ptr, seen.len), *ours;
     char *given = strndup(input.ptr, input.len);
     ours = write_request(new_call(w, key, context), "\"ex\"", false, given);
@@ -265,7 +266,7 @@ static void test_wire_stepflow_codec_call__union(void **state) {
         skip();
     world_plain(&w);
     while (corpus_next(&c)) {
-        ew_str method = ew_json_get_str(c.row, "/frame/method", EW_STR("")), raw = ew_json_get(c.row, "/raw");
+        ew_str method = json_str_or(c.row, "/frame/method", EW_STR("")), raw = ew_json_get(c.row, "/raw");
         if (ew__str_is(method, EW_STR("components/execute")) && raw.len && ++n)
             check_union(&w, raw);
         if (!ew__str_is(method, EW_STR("initialize")))
@@ -436,7 +437,7 @@ static void test_wire_stepflow_codec_call__faults(void **state) {
         check_str(fault.message, faults[i].message);
         check_str(fault.details, faults[i].details ? faults[i].details : "");
         assert_int_equal(fault.retry_after_ms, faults[i].after);
-        int64_t code = ew_json_get_int(ew_str_from(error), "/code", 0);
+        int64_t code = json_int_or(ew_str_from(error), "/code", 0);
         assert_int_equal(ew__sf_is_not_found(ew_str_from(error)), code == -32001 || code == -32601);
         free(error);
     }

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/wire/stepflow_replay.h"
+#include "support/json_or.h"
 
 /* ---- the components of the recorded servers ---- */
 
@@ -162,8 +163,8 @@ static void check_short(served *s, const char *theirs, const char *ours) {
 
 static void say_request(served *s, rig_pair *pair, ew_str row, const char *body) {
     char head[800];
-    ew_str line = ew_json_get_str(row, "/frame/http", EW_STR("")),
-           host = ew_json_get_str(row, "/frame/headers/Host", EW_STR(""));
+    ew_str line = json_str_or(row, "/frame/http", EW_STR("")),
+           host = json_str_or(row, "/frame/headers/Host", EW_STR(""));
     server_site(&s->w)->port = (uint16_t)strtoul(host.ptr + strlen("127.0.0.1:"), NULL, 10);
     (void)snprintf(head, sizeof head, "%.*s HTTP/1.1\r\n", (int)line.len, line.ptr);
     add_fields(head, sizeof head, row);
@@ -260,7 +261,7 @@ static void act(served *s) {
 
 static void on_request(served *s, ew_str row, ew_str note) {
     char *body = body_of(row);
-    ew_str id = ew_json_get_str(row, "/frame/body/id", EW_STR("")),
+    ew_str id = json_str_or(row, "/frame/body/id", EW_STR("")),
            length = ew_json_get(row, "/frame/headers/Content-Length");
     if (!id.len)
         id = note;
@@ -342,7 +343,7 @@ static void on_row(served *s, ew_str row, ew_str *note) {
     char *text = NULL;
     switch (kind_of(row)) {
     case ROW_NOTE:
-        *note = ew_json_get_str(row, "/frame/note", EW_STR(""));
+        *note = json_str_or(row, "/frame/note", EW_STR(""));
         break;
     case ROW_REQUEST:
         on_request(s, row, *note);

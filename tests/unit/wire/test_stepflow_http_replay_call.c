@@ -5,6 +5,7 @@
  */
 #include "unit/wire/stepflow_http_ear.h"
 #include "unit/wire/stepflow_replay.h"
+#include "support/json_or.h"
 
 /* How calls ended that did not succeed. */
 static const struct {
@@ -55,8 +56,8 @@ static void greet(called *c) {
 
 /* The same call, by us. */
 static void on_request(called *c, ew_str row) {
-    ew_str body = ew_json_get(row, "/frame/body"), method = ew_json_get_str(body, "/method", EW_STR(""));
-    ew_str id = ew_json_get_str(body, "/id", EW_STR("")), component = ew_json_get(body, "/params/component");
+    ew_str body = ew_json_get(row, "/frame/body"), method = json_str_or(body, "/method", EW_STR(""));
+    ew_str id = json_str_or(body, "/id", EW_STR("")), component = ew_json_get(body, "/params/component");
     c->rc = NULL;
     if (!ew__str_is(method, EW_STR("components/execute")) && !ew__str_is(method, EW_STR("components/list")))
         return;
@@ -70,7 +71,7 @@ static void on_request(called *c, ew_str row) {
         greet(c);
     char *head = take_head_at(c->pair, __LINE__), *text = take_body_at(c->pair, head, __LINE__);
     ew_str ours = ew_str_from(text), our_id = ew_json_get(ours, "/id");
-    assert_true(ew__str_is(ew_json_get_str(ours, "/method", EW_STR("")), method));
+    assert_true(ew__str_is(json_str_or(ours, "/method", EW_STR("")), method));
     assert_true(!input.len || ew__str_is(ew_json_get(ours, "/params/input"), input));
     (void)snprintf(c->w.ids[1], sizeof c->w.ids[1], "%.*s", (int)our_id.len, our_id.ptr);
     heard.len = heard.n = 0;
@@ -115,7 +116,7 @@ static char *with_our_id(called *c, ew_str text) {
 
 static void say_head(called *c, ew_str row) {
     char head[800];
-    ew_str line = ew_json_get_str(row, "/frame/http", EW_STR(""));
+    ew_str line = json_str_or(row, "/frame/http", EW_STR(""));
     (void)snprintf(head, sizeof head, "%.*s\r\n", (int)line.len, line.ptr);
     add_fields(head, sizeof head, row);
     rig_say(c->pair, head, strlen(head));
@@ -174,7 +175,7 @@ static void on_reply(called *c, ew_str row) {
     ew_str body = ew_json_get(row, "/frame/body"), said = ew_str_from(c->said);
     assert_true(ew__str_is(ew_json_get(body, "/id"), ew_json_get(said, "/id")));
     if (ew_json_get(body, "/result/runId").len) {
-        assert_int_equal(ew_json_get_int(said, "/error/code", 0), -32601);
+        assert_int_equal(json_int_or(said, "/error/code", 0), -32601);
     } else if (ew_json_get(body, "/result").len) {
         add_compact(theirs, sizeof theirs, "", ew_json_get(body, "/result"));
         add_compact(ours, sizeof ours, "", ew_json_get(said, "/result"));
@@ -203,7 +204,7 @@ static void on_row(called *c, ew_str row) {
         say_text(c->pair, "\r\n");
         break;
     case ROW_ANSWER:
-        if (!begins(ew_json_get_str(row, "/frame/http", EW_STR("")), "HTTP/1.1 202"))
+        if (!begins(json_str_or(row, "/frame/http", EW_STR("")), "HTTP/1.1 202"))
             on_answer(c, row);
         break;
     default:

@@ -344,7 +344,7 @@ static void test_wire_stepflow_http_serve__draining(void **state) {
     post(&w, busy, EXECUTE("1", "/sleep", "{'ms':5}"));
     server_site(&w)->draining = true;
     post(&w, idle, EXECUTE("2", "/echo", "1"));
-    char *head = hear_head(&w, idle, 503, ERROR("2", FAULT(-32300, "the server is going down", "UNAVAILABLE")));
+    char *head = hear_head(&w, idle, 503, ERROR("2", REFUSAL(-32300, "the server is going down", "UNAVAILABLE")));
     check_line(head, "Connection: close");
     free(head);
     assert_true(is_over(idle));

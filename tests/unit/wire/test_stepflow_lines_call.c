@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/wire/stepflow_lines_world.h"
+#include "support/json_or.h"
 
 static rig_call *list(world *w) {
     rig_call *rc = rig_open(w->pair, &(rig_request){.list = true});
@@ -53,7 +54,7 @@ static void test_wire_stepflow_lines__handshake_blobs(void **state) {
     w.r.side[RIG_CLIENT].site.blob_api = EW_STR("http://127.0.0.1:1/blobs");
     (void)call_plain(&w, "/a", "1");
     char *line = hear_request_at(&w, 9, "initialize", __LINE__);
-    assert_true(ew_str_eq(ew_json_get_str(ew_str_from(line), "/params/capabilities/blobApiUrl", EW_STR("")),
+    assert_true(ew_str_eq(json_str_or(ew_str_from(line), "/params/capabilities/blobApiUrl", EW_STR("")),
                           EW_STR("http://127.0.0.1:1/blobs")));
     free(line);
     world_done(&w);
@@ -69,6 +70,7 @@ static void test_wire_stepflow_lines__handshake_refused(void **state) {
         {RPC "'id':$9,'error':{'code':-32002,'message':'no \\u00e4'}}", "the server refuses the handshake: no \xc3\xa4",
          EW_STATUS_FAILED_PRECONDITION},
         {RPC "'id':$9,'error':'no'}", "the server refuses the handshake: no", EW_STATUS_UNKNOWN},
+        {RPC "'id':null,'error':'no'}", "the server refuses the handshake: no", EW_STATUS_UNKNOWN},
         {RPC "'id':$9,'result':{'protocolVersion':'2025-06-18','capabilities':{}}}", NO_STEPFLOW, EW_STATUS_INTERNAL},
         {RPC "'id':$9,'result':1}", NO_STEPFLOW, EW_STATUS_INTERNAL},
         {RPC "'id':$9}", "the answer to initialize cannot be read", EW_STATUS_INTERNAL},
@@ -131,7 +133,8 @@ static void test_wire_stepflow_lines__too_large(void **state) {
     static char input[3000];
     world w;
     memset(input, '1', sizeof input - 1);
-    lines_with(&w, RIG_SERVER, (rig_options){.limits = {.frame_bytes = 2500}});
+    lines_with(&w, RIG_SERVER, (rig_options){.limits = {.frame_bytes = 600}}); /* the envelope makes it too long */
+    input[520] = '\0';
     rig_call *a = call_plain(&w, "/a", input), *b = call_plain(&w, "/b", "2"), *c = call_plain(&w, "/c", input);
     check_runs(a);
     shake_hands(&w, false);
@@ -160,7 +163,7 @@ static void test_wire_stepflow_lines__calls(void **state) {
     char *line = hear_request_at(&w, 1, "components/execute", __LINE__);
     assert_non_null(
         strstr(line, "\"params\":{\"component\":\"/\\u00e4\",\"input\":{\"a\":\"\\u00e4\"},\"attempt\":1,"));
-    assert_int_equal(ew_json_get_str(ew_str_from(line), "/params/observability/trace_id", EW_STR("")).len, 32);
+    assert_int_equal(json_str_or(ew_str_from(line), "/params/observability/trace_id", EW_STR("")).len, 32);
     free(line);
     say(&w, "{'id':$1,'result':{'output':{ 'x' : 1.0 }},'jsonrpc':'2.0'}"); /* as Python writes it */
     check_done(a, "{ \"x\" : 1.0 }");
@@ -186,12 +189,34 @@ static void test_wire_stepflow_lines__calls(void **state) {
     say(&w, RPC "'id':$2,'result':{'components':[{'component':'/x','description':null,'input_schema':{'type':"
                 "'object'}}]}}");
     assert_int_equal(a->status, EW_STATUS_OK);
-    assert_true(
-        ew_str_eq(ew_json_get_str(ew_str_from(a->result), "/~1x/inputSchema/type", EW_STR("")), EW_STR("object")));
+    assert_true(ew_str_eq(json_str_or(ew_str_from(a->result), "/~1x/inputSchema/type", EW_STR("")), EW_STR("object")));
     world_done(&w);
 }
 
 /* A name without a slash is asked for with one first; some servers know it only without. */
+/* A server that cannot read a request answers with an error without an id: it ends the only call in flight. */
+static void test_wire_stepflow_lines__unnamed_error(void **state) {
+    (void)state;
+    world w;
+    lines_call(&w);
+    rig_call *a = call_plain(&w, "/a", "1");
+    shake_hands(&w, false);
+    hear_execute(&w, 1, "/a", "1");
+    rig_call *b = call_plain(&w, "/b", "2");
+    hear_execute(&w, 2, "/b", "2");
+    say(&w, RPC "'id':null,'error':{'code':-32600,'message':'x'}}"); /* of one of two: logged */
+    check_runs(a);
+    check_runs(b);
+    assert_int_equal(world_dropped(&w), 1);
+    assert_int_equal(w.r.env.n_logged, 1);
+    say(&w, RPC "'id':$2,'result':{'output':2}}");
+    check_done(b, "2");
+    say(&w, RPC "'id':null,'error':{'code':-32600,'message':'x'}}");
+    check_failed(a, EW_STATUS_INVALID_ARGUMENT, EW_ORIGIN_ACTION, "x");
+    assert_int_equal(w.r.env.n_logged, 2);
+    world_done(&w);
+}
+
 static void test_wire_stepflow_lines__bare(void **state) {
     (void)state;
     world w;
@@ -504,6 +529,7 @@ int main(void) {
         cmocka_unit_test(test_wire_stepflow_lines__handshake_room),
         cmocka_unit_test(test_wire_stepflow_lines__too_large),
         cmocka_unit_test(test_wire_stepflow_lines__calls),
+        cmocka_unit_test(test_wire_stepflow_lines__unnamed_error),
         cmocka_unit_test(test_wire_stepflow_lines__bare),
         cmocka_unit_test(test_wire_stepflow_lines__not_carried),
         cmocka_unit_test(test_wire_stepflow_lines__cancel),

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/wire/stepflow_lines_world.h"
+#include "support/json_or.h"
 
 #define HELLO(id)                                                                                                      \
     RPC "'id':" id ",'result':{'server_protocol_version':1,'serverProtocolVersion':1,'supportsBlobRefs':false,"        \
@@ -38,12 +39,12 @@ static void test_wire_stepflow_lines__components(void **state) {
     say(&w, RPC "'id':'l','method':'components/list','params':{}}");
     char *line = next_line_at(&w, __LINE__);
     ew_str first = ew_json_get(ew_str_from(line), "/result/components/0");
-    assert_true(ew_json_get_str(first, "/component", EW_STR("")).len > 1);
-    assert_true(ew_str_eq(ew_json_get_str(ew_str_from(line), "/id", EW_STR("")), EW_STR("l")));
+    assert_true(json_str_or(first, "/component", EW_STR("")).len > 1);
+    assert_true(ew_str_eq(json_str_or(ew_str_from(line), "/id", EW_STR("")), EW_STR("l")));
     free(line);
     say(&w, RPC "'id':'i','method':'components/info','params':{'component':'/echo'}}");
     line = next_line_at(&w, __LINE__);
-    assert_true(ew_str_eq(ew_json_get_str(ew_str_from(line), "/result/info/component", EW_STR("")), EW_STR("/echo")));
+    assert_true(ew_str_eq(json_str_or(ew_str_from(line), "/result/info/component", EW_STR("")), EW_STR("/echo")));
     free(line);
     say(&w, RPC "'id':'j','method':'components/info','params':{'component':'/none'}}");
     hear(&w, RPC "'id':'j','error':" MISSING("/none") "}");
@@ -86,8 +87,6 @@ static void test_wire_stepflow_lines__ascii(void **state) {
     lines_serve(&w);
     say(&w, EXECUTE("'\xc3\xa9'", "/echo", "['\xc3\xa4\xf0\x9f\x98\x80','\\u00e4']"));
     hear(&w, OUTPUT("'\\u00e9'", "['\\u00e4\\ud83d\\ude00','\\u00e4']"));
-    say(&w, "{'id':5,'method':'components/execute',\n'params':{'component':'/echo','input':[1,\n 2]}}");
-    hear(&w, OUTPUT("5", "[1,2]"));
     say(&w, EXECUTE("6", "/fail",
                     "{'status':'ABORTED','message':'\xc3\xa4','details':{'a':'\xc3\xa4'},"
                     "'retry_after_ms':250}"));
@@ -203,10 +202,10 @@ static void test_wire_stepflow_lines__context(void **state) {
                 "'trace_id':'0af7651916cd43dd8448eb211c80319c','span_id':'b7ad6b7169203331','run_id':'r'}}}");
     char *line = next_line_at(&w, __LINE__);
     ew_str output = ew_json_get(ew_str_from(line), "/result/output");
-    assert_true(ew_str_eq(ew_json_get_str(output, "/trace", EW_STR("")), EW_STR("0af7651916cd43dd8448eb211c80319c")));
-    assert_true(ew_str_eq(ew_json_get_str(output, "/context/run_id", EW_STR("")), EW_STR("r")));
-    assert_true(ew_str_eq(ew_json_get_str(output, "/wire", EW_STR("")), EW_STR("stepflow")));
-    assert_true(ew_str_eq(ew_json_get_str(output, "/key", EW_STR("")), EW_STR("/test/about")));
+    assert_true(ew_str_eq(json_str_or(output, "/trace", EW_STR("")), EW_STR("0af7651916cd43dd8448eb211c80319c")));
+    assert_true(ew_str_eq(json_str_or(output, "/context/run_id", EW_STR("")), EW_STR("r")));
+    assert_true(ew_str_eq(json_str_or(output, "/wire", EW_STR("")), EW_STR("stepflow")));
+    assert_true(ew_str_eq(json_str_or(output, "/key", EW_STR("")), EW_STR("/test/about")));
     free(line);
     world_done(&w);
 }
@@ -273,9 +272,34 @@ static void say_long(world *w, const char *before, size_t n, const char *after) 
     free(text);
 }
 
-#define TOO_LONG FAULT(-32600, "the message is too long", "RESOURCE_EXHAUSTED")
+#define LARGE "the message is larger than this side accepts (limit frame_bytes)"
+#define TOO_LONG FAULT(-32600, LARGE, "RESOURCE_EXHAUSTED")
 
 /* A message that is too long is answered by its id, where that stands at its beginning; then the next line counts. */
+/* One line is one message: each line gets one answer, and the next line is read afresh. */
+static void test_wire_stepflow_lines__incomplete_line(void **state) {
+    (void)state;
+    static const char *const bad[] = {"{'id':5,'method':'components/execute',",
+                                      "{",
+                                      "[1,",
+                                      "'params':{'a':1}",
+                                      "1 2",
+                                      "{'id':5,'method':'components/list','params':{}}}",
+                                      "{'id':5,'x':'",
+                                      "{} {}"};
+    world w;
+    for (unsigned split = 0; split < 3; split++) {
+        lines_with(&w, RIG_CLIENT, (rig_options){.split = (rig_split)split});
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+            say(&w, bad[i]);
+            hear(&w, NOT_JSON);
+            say(&w, EXECUTE("1", "/echo", "1"));
+            hear(&w, OUTPUT("1", "1"));
+        }
+        world_done(&w);
+    }
+}
+
 static void test_wire_stepflow_lines__too_long(void **state) {
     static const struct {
         const char *before, *heard;
@@ -285,13 +309,10 @@ static void test_wire_stepflow_lines__too_long(void **state) {
         {"\n { 'id' : -15e2 , 'method':'components/execute','x':'", RPC "'id':-15e2,'error':" TOO_LONG "}\n"},
         {"{'method':'components/execute','id':1,'x':'",
          RPC "'id':1,'error':" TOO_LONG "}\n"}, /* behind one other member */
-        {RPC "'method':'components/execute','id':1,'x':'",
-         RPC "'id':null,'error':" FAULT(-32700, "the message is too long", "INVALID_ARGUMENT") "}\n"},
-        {RPC "'id':{'a':1},'x':'",
-         RPC "'id':null,'error':" FAULT(-32700, "the message is too long", "INVALID_ARGUMENT") "}\n"},
-        {RPC "'id':01,'x':'",
-         RPC "'id':null,'error':" FAULT(-32700, "the message is too long", "INVALID_ARGUMENT") "}\n"},
-        {"{'id':'", RPC "'id':null,'error':" FAULT(-32700, "the message is too long", "INVALID_ARGUMENT") "}\n"},
+        {RPC "'method':'components/execute','id':1,'x':'", RPC "'id':1,'error':" TOO_LONG "}\n"},
+        {RPC "'id':{'a':1},'x':'", RPC "'id':null,'error':" FAULT(-32700, LARGE, "INVALID_ARGUMENT") "}\n"},
+        {RPC "'id':01,'x':'", RPC "'id':null,'error':" FAULT(-32700, LARGE, "INVALID_ARGUMENT") "}\n"},
+        {"{'id':'", RPC "'id':null,'error':" FAULT(-32700, LARGE, "INVALID_ARGUMENT") "}\n"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -316,7 +337,7 @@ static void test_wire_stepflow_lines__busy(void **state) {
     lines_with(&w, RIG_CLIENT, (rig_options){.limits = {.calls_per_connection = 1}});
     say(&w, EXECUTE("1", "/sleep", "{'ms':10}"));
     say(&w, EXECUTE("2", "/echo", "2"));
-    hear(&w, RPC "'id':2,'error':" FAULT(-32300, "too many calls on this connection", "RESOURCE_EXHAUSTED") "}");
+    hear(&w, RPC "'id':2,'error':" REFUSAL(-32300, "too many calls on this connection", "RESOURCE_EXHAUSTED") "}");
     say(&w, RPC "'id':3,'method':'initialize','params':{}}"); /* runs nothing */
     hear(&w, HELLO("3"));
     rig_advance(&w.r, 10);
@@ -334,7 +355,7 @@ static void test_wire_stepflow_lines__drain(void **state) {
     w.r.side[RIG_SERVER].site.draining = true;
     w.r.wire->drain(w.pair->end[RIG_SERVER].peer);
     say(&w, EXECUTE("2", "/echo", "2"));
-    hear(&w, RPC "'id':2,'error':" FAULT(-32300, "going down", "UNAVAILABLE") "}");
+    hear(&w, RPC "'id':2,'error':" REFUSAL(-32300, "going down", "UNAVAILABLE") "}");
     assert_false(world_over(&w));
     rig_advance(&w.r, 10);
     hear(&w, OUTPUT("1", "'slept'"));
@@ -378,7 +399,7 @@ static void test_wire_stepflow_lines__eof(void **state) {
     lines_serve(&w);
     say_part(&w, RPC "'id':1,");
     say_eof(&w);
-    hear(&w, RPC "'id':null,'error':" FAULT(-32700, "the stream ended inside a message", "INVALID_ARGUMENT") "}");
+    hear(&w, RPC "'id':null,'error':" FAULT(-32700, "not JSON", "INVALID_ARGUMENT") "}");
     world_done(&w);
     lines_serve(&w);
     say(&w, EXECUTE("1", "/never", "1"));
@@ -422,15 +443,25 @@ static void test_wire_stepflow_lines__memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wire_stepflow_lines__hello),    cmocka_unit_test(test_wire_stepflow_lines__components),
-        cmocka_unit_test(test_wire_stepflow_lines__execute),  cmocka_unit_test(test_wire_stepflow_lines__ascii),
-        cmocka_unit_test(test_wire_stepflow_lines__refused),  cmocka_unit_test(test_wire_stepflow_lines__notifications),
-        cmocka_unit_test(test_wire_stepflow_lines__order),    cmocka_unit_test(test_wire_stepflow_lines__same_id),
-        cmocka_unit_test(test_wire_stepflow_lines__cancel),   cmocka_unit_test(test_wire_stepflow_lines__context),
-        cmocka_unit_test(test_wire_stepflow_lines__invalid),  cmocka_unit_test(test_wire_stepflow_lines__unreadable),
-        cmocka_unit_test(test_wire_stepflow_lines__too_long), cmocka_unit_test(test_wire_stepflow_lines__busy),
-        cmocka_unit_test(test_wire_stepflow_lines__drain),    cmocka_unit_test(test_wire_stepflow_lines__too_large),
-        cmocka_unit_test(test_wire_stepflow_lines__eof),      cmocka_unit_test(test_wire_stepflow_lines__memory),
+        cmocka_unit_test(test_wire_stepflow_lines__hello),
+        cmocka_unit_test(test_wire_stepflow_lines__components),
+        cmocka_unit_test(test_wire_stepflow_lines__execute),
+        cmocka_unit_test(test_wire_stepflow_lines__ascii),
+        cmocka_unit_test(test_wire_stepflow_lines__refused),
+        cmocka_unit_test(test_wire_stepflow_lines__notifications),
+        cmocka_unit_test(test_wire_stepflow_lines__order),
+        cmocka_unit_test(test_wire_stepflow_lines__same_id),
+        cmocka_unit_test(test_wire_stepflow_lines__cancel),
+        cmocka_unit_test(test_wire_stepflow_lines__context),
+        cmocka_unit_test(test_wire_stepflow_lines__invalid),
+        cmocka_unit_test(test_wire_stepflow_lines__unreadable),
+        cmocka_unit_test(test_wire_stepflow_lines__incomplete_line),
+        cmocka_unit_test(test_wire_stepflow_lines__too_long),
+        cmocka_unit_test(test_wire_stepflow_lines__busy),
+        cmocka_unit_test(test_wire_stepflow_lines__drain),
+        cmocka_unit_test(test_wire_stepflow_lines__too_large),
+        cmocka_unit_test(test_wire_stepflow_lines__eof),
+        cmocka_unit_test(test_wire_stepflow_lines__memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

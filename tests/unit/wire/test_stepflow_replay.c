@@ -5,6 +5,7 @@
  */
 #include "store/blobs.h"
 #include "unit/wire/stepflow_lines_replay.h"
+#include "support/json_or.h"
 
 /* ---- the components of the recorded servers ---- */
 
@@ -42,7 +43,7 @@ static const ew__callee_ops asking = {.open = on_ask};
 static void ask(script *s, ew_str request) {
     ew_call *call = ew__call_new(s->call->home, &asker, s);
     assert_non_null(call);
-    call->key = ew_json_get_str(request, "/method", EW_STR(""));
+    call->key = json_str_or(request, "/method", EW_STR(""));
     call->input = ew_json_get(request, "/params");
     ew__call_open_on(call, &asking, s->call);
 }
@@ -103,17 +104,17 @@ static void skip_it(ew_call *call, void *arg) {
 
 static void slept(ew_call *call, void *arg) {
     (void)arg;
-    (void)ew_call_donef(call, "{\"slept\":%d}", (int)ew_json_get_int(ew_call_input(call), "/ms", 0));
+    (void)ew_call_donef(call, "{\"slept\":%d}", (int)json_int_or(ew_call_input(call), "/ms", 0));
 }
 
 static void nap(ew_call *call, void *arg) {
-    assert_int_equal(ew_call_after(call, (uint64_t)ew_json_get_int(ew_call_input(call), "/ms", 0), slept, arg), EW_OK);
+    assert_int_equal(ew_call_after(call, (uint64_t)json_int_or(ew_call_input(call), "/ms", 0), slept, arg), EW_OK);
 }
 
 static void add_up(ew_call *call, void *arg) {
     ew_str input = ew_call_input(call);
     (void)arg;
-    (void)ew_call_donef(call, "{\"sum\":%d}", (int)(ew_json_get_int(input, "/a", 0) + ew_json_get_int(input, "/b", 0)));
+    (void)ew_call_donef(call, "{\"sum\":%d}", (int)(json_int_or(input, "/a", 0) + json_int_or(input, "/b", 0)));
 }
 
 static ew__registry registry;
@@ -249,13 +250,13 @@ static void must_be_list(const char *line) {
     ew_json_iter it = {.offset_ = 0};
     unsigned n = 0;
     while (ew_json_next(listed, &it))
-        n += ew_json_get_str(it.value, "/component", EW_STR("")).ptr[0] == '/';
+        n += json_str_or(it.value, "/component", EW_STR("")).ptr[0] == '/';
     assert_int_equal(n, 14);
 }
 
 /* The recorded answer and ours. */
 static void compare_answer(const char *line, size_t i) {
-    ew_str method = request_of(i) < rec->n ? ew_json_get_str(row(request_of(i)), "/method", EW_STR("")) : NONE;
+    ew_str method = request_of(i) < rec->n ? json_str_or(row(request_of(i)), "/method", EW_STR("")) : NONE;
     if (ew_json_get(row(i), "/error").len)
         must_be("/error/code", line, row(i));
     else if (ew_str_eq(method, EW_STR("initialize")))
@@ -356,7 +357,7 @@ static bool is_call(size_t i) {
 /* Opens the call of that row; its request is on the wire then. */
 static rig_call *open_row(world *w, size_t i, bool first, ids *known) {
     static char key[LINES][40];
-    ew_str component = ew_json_get_str(row(i), "/params/component", EW_STR(""));
+    ew_str component = json_str_or(row(i), "/params/component", EW_STR(""));
     (void)snprintf(key[i], sizeof key[i], "%.*s", (int)component.len, component.ptr);
     rig_call *rc = rig_open(w->pair, &(rig_request){.key = component.len ? key[i] : NULL,
                                                     .input = ew_json_get(row(i), "/params/input"),
@@ -397,7 +398,7 @@ static void answer_ask(world *w, size_t i) {
     bool blob = strncmp(ew_json_get(row(i), "/method").ptr, "\"blobs/", 7) == 0;
     bool typed = ew_json_get(row(i), "/params/blob_type").len || ew_json_get(row(i), "/params/blob_id").len;
     if (!blob)
-        assert_int_equal(ew_json_get_int(ew_str_from(line), "/error/code", 0), -32601);
+        assert_int_equal(json_int_or(ew_str_from(line), "/error/code", 0), -32601);
     else if (!typed && ew_json_get(theirs, "/error").len) /* the oldest servers name no type: that is data */
         assert_true(ew_json_get(ew_str_from(line), "/result/blob_id").len > 0);
     else
@@ -427,7 +428,7 @@ static void check_outcome(const sent *s) {
         size_t n = 0;
         assert_int_equal(ew_json_string(ew_json_get(error, "/message"), message, sizeof message - 1, &n), EW_OK);
         message[n] = '\0';
-        check_failed(s->rc, status_of(ew_json_get_int(error, "/code", 0)), EW_ORIGIN_ACTION, message);
+        check_failed(s->rc, status_of(json_int_or(error, "/code", 0)), EW_ORIGIN_ACTION, message);
     } else {
         assert_int_equal(s->rc->status, EW_STATUS_OK);
         if (output.len)
