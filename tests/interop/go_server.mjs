@@ -11,8 +11,10 @@ const port = Number(await within(new Promise((resolve) => server.stdout.once('da
 
 const chunks = (values, result) => [...values.map((v) => `{"chunk":${v}}`), `{"result":${result}}`, ''].join('\n');
 
-for (const [name, target, tail] of [['tcp', `jsonrpc://127.0.0.1:${port}`, []], ['stdio', 'jsonrpc+stdio:', ['--', program, 'stdio']]]) {
-  const call = (words, input) => run(everywire, ['call', target, ...words, ...tail], input);
+// The codec refuses requests without params, so its target asks for them.
+for (const [name, base, tail] of [['tcp', `jsonrpc://127.0.0.1:${port}`, []], ['stdio', 'jsonrpc+stdio:', ['--', program, 'stdio']]]) {
+  const to = (options, words, input) => run(everywire, ['call', base + options, ...words, ...tail], input);
+  const call = (words, input) => to('?params=null', words, input);
   const gives = (title, words, input, want) => check(`${name}: ${title}`, async () => {
     const { code, out, err } = await call(words, input);
     assert.equal(code, 0, err);
@@ -21,6 +23,26 @@ for (const [name, target, tail] of [['tcp', `jsonrpc://127.0.0.1:${port}`, []], 
   for (const input of ['null', 'true', '-1.5', '12345678901234567890', '"Zoë 世界"', '[1,[2]]', '{"b":1,"a":null}']) {
     await gives(`echo ${input}`, ['echo', input], '', `${input}\n`);
   }
+  await gives('echo without input', ['echo'], '', 'null\n');
+  await check(`${name}: without input and without the option`, async () => {
+    const { code, err } = await to('', ['echo']);
+    assert.equal(code, 1);
+    assert.match(err, /unexpected end of JSON input/);
+  });
+  await check(`${name}: a stream of events`, async () => {
+    const { code, out, err } = await to('?params=null&stream=events', ['watch', '{"n":3}', '--stream']);
+    assert.deepEqual([code, out], [0, chunks([1, 2, 3], '"watched"')], err);
+  });
+  await check(`${name}: a stream of events that fails`, async () => {
+    const { code, out, err } = await to('?params=null&stream=events', ['watch', '{"n":-1}', '--stream']);
+    assert.deepEqual([code, out], [1, '{"chunk":0}\n'], err);
+    assert.match(err, /"status":"ABORTED","message":"told why"/);
+  });
+  await check(`${name}: a stream of events that is cut off`, async () => {
+    const { code, err } = await to('?params=null&stream=events', ['watch', '{"n":0}', '--stream']);
+    assert.equal(code, 4);
+    assert.match(err, /closed without a result or an error/);
+  });
   await check(`${name}: an error that is a string`, async () => {
     const { code, err } = await call(['fail', '{}']);
     assert.equal(code, 1);

@@ -17,6 +17,10 @@ await check('everywire call initialize', async () => {
   assert.equal(code, 0);
   assert.equal(JSON.parse(out).serverInfo.name, 'adder');
 });
+await check('everywire call ping without input', async () => {
+  const { code, out, err } = await run(everywire, ['call', 'jsonrpc+stdio:', 'ping', '--timeout', '15s', '--', ...peer]);
+  assert.deepEqual([code, out], [0, '{}\n'], err);
+});
 await check('an unknown method', async () => {
   const { code, err } = await run(everywire, ['call', 'jsonrpc+stdio:', 'nothing', '{}', '--', ...peer]);
   assert.equal(code, 1);

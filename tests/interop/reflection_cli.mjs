@@ -102,6 +102,7 @@ await check('listActions', async () => {
   for (const name of ['echo', 'greet', 'count', 'sleep', 'fail', 'stream', 'sum', 'context', 'big'])
     assert.equal(actions[`/flow/${name}`]?.name, name);
   assert.equal(actions['/tool/sha256'].name, 'sha256');
+  assert.equal(actions['/flow/sum'].metadata.bidi, true); // the Dev UI offers an input stream
 });
 await check('listValues', async () => {
   assert.deepEqual(await cli.query('listValues', { type: 'defaultModel' }), {});

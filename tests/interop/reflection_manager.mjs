@@ -160,7 +160,8 @@ const post = async (action, data, options = {}) => {
   const response = await fetch(`${http}/${action}`, { method: 'POST', headers, body: JSON.stringify({ data }), signal: options.signal });
   return { status: response.status, text: await response.text() };
 };
-const listed = async () => Object.keys(await (await fetch(`${http}/api/actions`)).json());
+const actions = async () => (await fetch(`${http}/api/actions`)).json();
+const listed = async () => Object.keys(await actions());
 const works = async () => (await post('flow/hello', 'Ada')).text.includes('Hello, Ada!');
 
 await manage();
@@ -228,14 +229,21 @@ await check('serve: one of two goes: its call ends at once, the key is the other
   assert.deepEqual([status, JSON.parse(text).status], [503, 'UNAVAILABLE']);
   await until('the other one', works);
 });
-await check('serve: the last one goes: nothing is served', async () => {
+await check('serve: the last one goes: its actions are away, and calls fail with UNAVAILABLE', async () => {
   await one.kill();
-  await until('nothing', async () => !(await listed()).some((key) => key.endsWith('/flow/hello')));
-  assert.equal((await post('flow/hello', 'Ada')).status, 404);
-});
+  await until('away', async () => (await actions())['/flow/hello'].everywireAway);
+  const { status, text } = await within(post('flow/hello', 'Ada'), 30000);
+  assert.deepEqual([status, JSON.parse(text).status], [503, 'UNAVAILABLE']);
+}, 60000);
+let again;
+await check('serve: it comes back within the grace time: a call that waits for it is answered', async () => {
+  again = runtime('one');
+  await until('the answer', works, 60000);
+}, 70000);
 await check('serve: it leaves with 0', async () => {
   process.kill(ours.child.pid, 'SIGTERM');
   assert.equal((await within(ours.ended)).code, 0, ours.all);
 });
 await two.kill();
+await again?.kill();
 finish(`reflection ${peer.name}`);

@@ -93,15 +93,48 @@ func upload(c *rpc.Client, n int) error {
 	return peer.Want("sum", total, n*(n+1)/2)
 }
 
-func download(c *rpc.Client, n int) error {
+// Calls a method with a stream as its result; returns the frames.
+func frames(c *rpc.Client, method string, input any) ([]json.RawMessage, error) {
 	got := peer.NewDownload()
-	if err := c.Call("Demo.stream?stream=true", map[string]int{"n": n}, got); err != nil {
-		return err
+	if err := c.Call("Demo."+method, input, got); err != nil {
+		return nil, err
 	}
-	all, err := got.Wait()
-	if err != nil {
-		return err
+	return got.Wait()
+}
+
+// One frame of ?stream=events. Exactly one member is there.
+type event struct {
+	Chunk, Result json.RawMessage
+	Error         *struct {
+		Message string
+		Data    struct{ Status string }
 	}
+}
+
+// Calls a method with ?stream=events; returns the chunks and the end. A stream without an end was cut off.
+func events(c *rpc.Client, method string, input any) (chunks []json.RawMessage, end event, err error) {
+	all, err := frames(c, method+"?stream=events", input)
+	for i, item := range all {
+		var e event
+		if err := json.Unmarshal(item, &e); err != nil {
+			return nil, e, err
+		}
+		switch {
+		case e.Chunk != nil:
+			chunks = append(chunks, e.Chunk)
+		case i+1 == len(all):
+			return chunks, e, nil
+		default:
+			return nil, e, fmt.Errorf("frames follow the end: %.300s", all)
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("the stream was cut off after %d chunks", len(chunks))
+	}
+	return chunks, end, err
+}
+
+func wantNumbered(all []json.RawMessage, n int) error {
 	for i, item := range all {
 		if err := peer.Want("chunk", string(item), fmt.Sprintf(`{"index":%d,"text":"chunk number %d"}`, i, i)); err != nil {
 			return err
@@ -110,16 +143,49 @@ func download(c *rpc.Client, n int) error {
 	return peer.Want("chunks", len(all), n)
 }
 
-func both(c *rpc.Client) error {
-	got := peer.NewDownload()
-	if err := c.Call("Demo.sum?stream=true", &peer.Upload{Base: struct{}{}, Items: numbers(5)}, got); err != nil {
-		return err
-	}
-	all, err := got.Wait()
+func download(c *rpc.Client, n int) error {
+	input := map[string]int{"n": n}
+	chunks, end, err := events(c, "stream", input)
 	if err != nil {
 		return err
 	}
-	return peer.Want("totals", fmt.Sprintf("%s", all), "[1 3 6 10 15]")
+	if err := wantNumbered(chunks, n); err != nil {
+		return err
+	}
+	return peer.Want("result", string(end.Result), fmt.Sprintf(`{"n":%d}`, n))
+}
+
+// The older form: the codec drops the data of the close frame, so there is no result.
+func downloadChunks(c *rpc.Client, n int) error {
+	all, err := frames(c, "stream?stream=true", map[string]int{"n": n})
+	if err != nil {
+		return err
+	}
+	return wantNumbered(all, n)
+}
+
+// With the older form a failure looks like a clean end; with events it is seen.
+func failingStream(c *rpc.Client) error {
+	input := map[string]any{"status": "FAILED_PRECONDITION", "message": "told why"}
+	if all, err := frames(c, "fail?stream=true", input); err != nil || len(all) != 0 {
+		return fmt.Errorf("the codec shows the data of close frames: %s, %v", all, err)
+	}
+	chunks, end, err := events(c, "fail", input)
+	if err != nil {
+		return err
+	}
+	if end.Error == nil {
+		return fmt.Errorf("it did not fail: %s", end.Result)
+	}
+	return peer.Want("end", fmt.Sprint(len(chunks), end.Error.Message, end.Error.Data.Status), fmt.Sprint(0, "told why", "FAILED_PRECONDITION"))
+}
+
+func both(c *rpc.Client) error {
+	chunks, end, err := events(c, "sum", &peer.Upload{Base: struct{}{}, Items: numbers(5)})
+	if err != nil {
+		return err
+	}
+	return peer.Want("totals", fmt.Sprintf("%s %s", chunks, end.Result), "[1 3 6 10 15] 15")
 }
 
 func atOnce(n int, body func(int) error) error {
@@ -164,6 +230,8 @@ func main() {
 	checks.Check("upload of none", func() error { return upload(client, 0) })
 	checks.Check("upload of 20000", func() error { return upload(client, 20000) })
 	checks.Check("download of 100", func() error { return download(client, 100) })
+	checks.Check("download of 100 as bare chunks", func() error { return downloadChunks(client, 100) })
+	checks.Check("a stream that fails", func() error { return failingStream(client) })
 	checks.Check("both at once", func() error { return both(client) })
 	checks.Check("1000 unary at once", func() error {
 		return atOnce(1000, func(i int) error {

@@ -1,5 +1,6 @@
 // The codec of kimi-agent-sdk as a server, called by everywire. Usage: server tcp (prints its port) | server stdio
-// Methods: echo, fail, upload (sums an input stream), download ({"n":N}: N numbers), chat (sends each number back doubled).
+// Methods: echo, fail, upload (sums an input stream), download ({"n":N}: N numbers), chat (sends each number back doubled),
+// watch ({"n":N}: N numbers as events and a result; N below 0: an error; N = 0: no end).
 //
 // SPDX-License-Identifier: Apache-2.0
 package main
@@ -52,6 +53,21 @@ func (Svc) Download(in *Count, out *peer.Upload) error {
 	return nil
 }
 
+// Watch streams events: the codec cannot put the end into the close frame.
+func (Svc) Watch(in *Count, out *peer.Upload) error {
+	put := func(text string) { out.Items = append(out.Items, json.RawMessage(text)) }
+	for i := range in.N {
+		put(fmt.Sprintf(`{"chunk":%d}`, i+1))
+	}
+	if in.N > 0 {
+		put(`{"result":"watched"}`)
+	} else if in.N < 0 {
+		put(`{"chunk":0}`)
+		put(`{"error":{"code":-32000,"message":"told why","data":{"status":"ABORTED"}}}`)
+	}
+	return nil
+}
+
 // Chat streams back twice what was streamed to it.
 func (Svc) Chat(in *peer.Download, out *peer.Upload) error {
 	all, err := in.Wait()
@@ -66,7 +82,8 @@ func (Svc) Chat(in *peer.Download, out *peer.Upload) error {
 	return err
 }
 
-var names = map[string]string{"echo": "Svc.Echo", "fail": "Svc.Fail", "upload": "Svc.Upload", "download": "Svc.Download", "chat": "Svc.Chat"}
+var names = map[string]string{"echo": "Svc.Echo", "fail": "Svc.Fail", "upload": "Svc.Upload", "download": "Svc.Download", "chat": "Svc.Chat",
+	"watch": "Svc.Watch"}
 
 func serve(server *rpc.Server, rwc io.ReadWriteCloser) {
 	server.ServeCodec(jsonrpc2.NewCodec(rwc, jsonrpc2.WaitStreamTimeout(2*peer.Limit), jsonrpc2.ServerMethodRenamer(jsonrpc2.RenamerFunc(func(name string) string {

@@ -124,7 +124,7 @@ func (c *Codec) pump(id string) {
 	for s.ch != nil && s.credit > 0 && len(s.queue) > 0 {
 		m := s.queue[0]
 		s.queue, s.credit = s.queue[1:], s.credit-1
-		if m.Stream == 3 {
+		if m.Stream == 3 { // its data is dropped: the reader sees an end and nothing else
 			close(s.ch)
 			delete(c.in, id)
 			break

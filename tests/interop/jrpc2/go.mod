@@ -1,0 +1,3 @@
+module interop/jrpc2
+
+go 1.25
