@@ -59,6 +59,8 @@ static void check_down(ew__runner *runner) {
     } else if (runner->state == EW__RUNNER_ENDS && !anything_left(runner)) {
         runner->state = EW__RUNNER_DOWN;
         stop_timer(runner);
+        if (runner->wanted)
+            ew__runner_want(runner);
         tell(runner);
     }
 }
@@ -328,6 +330,7 @@ static void start(ew__runner *runner) {
 
 void ew__runner_want(ew__runner *runner) {
     uint64_t at = runner->started_at + EW__MS(runner->pause_ms);
+    runner->wanted = runner->state == EW__RUNNER_ENDS;
     if (runner->state != EW__RUNNER_DOWN || runner->closing)
         return;
     if (at <= ew__home_read_clock(home_of(runner))) {

@@ -49,13 +49,17 @@ struct ew__runner {
     bool any_port;
     bool unheld; /* the program does not start while its port is reserved */
     int hold;    /* reserves the port (ew__address_pick); -1: not reserved */
+    bool wanted; /* calls arrived while it was ending: check_down starts it again */
     bool closing;
     char problem[420]; /* why the last start failed */
 };
 
 /* port: 0 for any. EW_OK; EW_EINVAL: the pool's host is no address; EW_ENOMEM. ew__runner_done in any case. */
 ew_err ew__runner_init(ew__runner *runner, ew__pool *pool, uint16_t port);
-/* There are calls for it: starts it if it is down. It may fail at once (failed_for, problem). Tells nobody. */
+/*
+ * Starts the process if it is down; if it is ending, starts it as soon as it is down. Called when calls need it. A start
+ * may fail at once (failed_for, problem). Does not notify the pool.
+ */
 void ew__runner_want(ew__runner *runner);
 /* How many calls it can take now. */
 uint32_t ew__runner_capacity(const ew__runner *runner);

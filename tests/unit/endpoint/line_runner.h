@@ -40,6 +40,15 @@ static inline void runner_fork(void) {
     (void)printf("child %ld\n", (long)pid);
 }
 
+/* Leaves a child in the process group for 300 ms, which delays the end of the whole group. */
+static inline void runner_leave_child(void) {
+    (void)signal(SIGTERM, SIG_IGN);
+    if (fork() == 0) {
+        (void)usleep(300 * 1000);
+        _exit(0);
+    }
+}
+
 static inline void runner_drop(line_runner *r, int i) {
     close(r->fds[i].fd);
     r->fds[i].fd = -1;
@@ -178,10 +187,11 @@ static inline int runner_listen(const line_runner *r, const char *mode) {
 static inline void runner_begin(line_runner *r, const char *mode) {
     if (strcmp(mode, "crash") == 0 || strcmp(mode, "stdio-crash") == 0)
         _exit(7);
-    if (strncmp(mode, "flaky:", 6) == 0) { /* the first time only */
-        int fd = open(mode + 6, O_CREAT | O_EXCL | O_WRONLY, 0600);
-        if (fd >= 0)
-            _exit(3);
+    const char *flaky = strncmp(mode, "flaky", 5) == 0 ? strchr(mode, ':') : NULL;
+    if (flaky && open(flaky + 1, O_CREAT | O_EXCL | O_WRONLY, 0600) >= 0) { /* only the first start fails */
+        if (strncmp(mode, "flaky-child:", 12) == 0)
+            runner_leave_child();
+        _exit(3);
     }
     if (strcmp(mode, "slow") == 0)
         (void)usleep(400 * 1000);

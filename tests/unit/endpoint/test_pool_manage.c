@@ -65,8 +65,12 @@ static void has(long wanted, const long *pids, int n) {
 }
 
 static void run_until_linked(unsigned n) {
-    while (pool.n_links < n)
+    uint64_t until = ew__home_read_clock(&w.loop.home) + PATIENCE_NS;
+    while (pool.n_links < n) {
+        if (w.loop.home.now > until)
+            fail_msg("%u of %u connections; the log:\n%s", pool.n_links, n, w.log);
         run_ms(&w, 5);
+    }
 }
 
 static void several(void **state) {
@@ -185,6 +189,23 @@ static void starts_at_the_second_try(void **state) {
     run_until_linked(2);
     finish();
     (void)unlink(mode + 6);
+}
+
+/* A call that arrives while a failed process group is ending starts that process again, though another one answers. */
+static void is_wanted_while_it_ends(void **state) {
+    (void)state;
+    asked a;
+    char mode[128];
+    (void)snprintf(mode, sizeof mode, "flaky-child:/tmp/ew-manage-ends-%ld", (long)getpid());
+    (void)unlink(strchr(mode, ':') + 1);
+    begin(mode, 2, free_ports(2));
+    start_call(&a, "pid", 0);
+    expect(&a, EW_STATUS_OK, "");
+    run_until_logged(&w, "ended with code 3 before it listened");
+    (void)ask("pid");
+    run_until_linked(2);
+    finish();
+    (void)unlink(strchr(mode, ':') + 1);
 }
 
 /* A port that we chose is reserved for the program. If it ends early, it is started once more without that. */
@@ -458,6 +479,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(ports_in_a_row),
         cmocka_unit_test(does_not_start),
         cmocka_unit_test(starts_at_the_second_try),
+        cmocka_unit_test(is_wanted_while_it_ends),
         cmocka_unit_test(starts_again_without_a_reservation),
         cmocka_unit_test(port_in_use),
         cmocka_unit_test(waits),
