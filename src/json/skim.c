@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "json/skim.h"
+#include "json/json.h"
 
 void ew__skim_init(ew__skim *skim, const ew__skim_name *names, size_t n) {
     memset(skim, 0, sizeof *skim);
@@ -153,5 +154,9 @@ size_t ew__skim_feed(ew__skim *skim, ew_str bytes) {
 
 ew_str ew__skim_value(const ew__skim *skim, size_t i) {
     const ew__skim_slot *slot = &skim->slots[i];
-    return slot->found && !slot->unusable ? ew__str(skim->text + slot->at, slot->len) : ew__str(NULL, 0);
+    if (!slot->found || slot->unusable || slot->len == 0)
+        return ew__str(NULL, 0);
+    ew_str text = ew__str(skim->text + slot->at, slot->len);
+    bool container = text.len == 1 && (*text.ptr == '{' || *text.ptr == '[');
+    return container || ew__json_validate(text, NULL) == EW_OK ? text : ew__str(NULL, 0);
 }

@@ -1,7 +1,7 @@
 /*
  * json/skim.h: finds a few members of an object whose text arrives in pieces and is not kept: what an envelope says of
  * a message that is too large, or nested too deep, to be parsed. Constant memory for any number of bytes. It validates
- * nothing: what it finds is good for refusing the message, not for using it. May include: base.
+ * only the values that it returns: they are good for refusing the message, not for using it. May include: base.
  */
 #ifndef EW_JSON_SKIM_H
 #define EW_JSON_SKIM_H
@@ -48,8 +48,9 @@ void ew__skim_init(ew__skim *skim, const ew__skim_name *names, size_t n);
 size_t ew__skim_feed(ew__skim *skim, ew_str bytes);
 
 /*
- * What names[i] was: a scalar as written in the text; "{" or "[" for a container. Empty: it was not found, occurs more
- * than once, is too long, or its name is written with escapes. Valid as long as the skim.
+ * What names[i] was: a scalar as written in the text, which is valid JSON by itself; "{" or "[" for a container. Empty:
+ * it was not found, is not valid, occurs more than once, is too long, or its name is written with escapes. Valid as long
+ * as the skim.
  */
 ew_str ew__skim_value(const ew__skim *skim, size_t i);
 

@@ -152,7 +152,7 @@ void ew__rpc_skim_init(ew__skim *skim) {
 void ew__rpc_read_skim(const ew__skim *skim, ew__rpc *ret, ew_str *ret_request_id) {
     ew_str id = ew__skim_value(skim, SKIM_ID), method = ew__skim_value(skim, SKIM_METHOD);
     ew_str error = ew__skim_value(skim, SKIM_ERROR), request_id = ew__skim_value(skim, SKIM_REQUEST_ID);
-    bool result = ew__skim_value(skim, SKIM_RESULT).len > 0 || skim->slots[SKIM_RESULT].unusable;
+    bool result = skim->slots[SKIM_RESULT].found;
     *ret = (ew__rpc){.kind = EW__RPC_INVALID, .problem = EW__RPC_TOO_LARGE};
     ret->stream = read_stream(ew__skim_value(skim, SKIM_STREAM));
     ret->id = id_ok(id) && !is_null(id) ? id : ew__str(NULL, 0);

@@ -51,6 +51,9 @@ static void test_json_skim__unusable(void **state) {
     expect("[{\"id\":1}]{", (const char *const[N]){NULL}, 10);
     expect("{\"id\":1}{\"id\":2}", (const char *const[N]){"1"}, 8);
     expect("{\"id\":12", (const char *const[N]){"12"}, 0);
+    static const char *const invalid[] = {"{\"id\":\"a\tb\"}", "{\"id\":\"\xff\"}", "{\"id\":\"\\x\"}", "{\"id\":tru}"};
+    for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++)
+        expect(invalid[i], (const char *const[N]){NULL}, 0);
     static char large[EW__SKIM_ROOM + 100];
     memset(large, 'x', sizeof large - 1);
     memcpy(large, "{\"id\":\"", 7);
