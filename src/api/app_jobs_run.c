@@ -332,16 +332,29 @@ static uint64_t back_ms(ew__app_jobs *self) {
 }
 
 /*
+ * As find_action. *ret_answered: every source had listed its actions before the search, so waiting would not help. An
+ * action that is missing is searched for once more after that was read: a list may arrive between the two.
+ */
+static ew_err find_or_wait(const ew__app_jobs *self, ew_str function, ew_str name, ew__action **ret,
+                           bool *ret_answered) {
+    bool asked;
+    ew_err err = find_action(self, function, name, ret);
+    *ret_answered = true;
+    if (err == EW_OK)
+        return EW_OK;
+    ew__app_sources_known(self->app, &asked, ret_answered);
+    return *ret_answered ? find_action(self, function, name, ret) : err;
+}
+
+/*
  * A job whose action is not there. If that may change by itself the job is handed back, and the attempt does not count:
  * a runtime is away, or a source has not said what it has. Otherwise it fails, and is tried again as the policy says:
  * the action may still be defined.
  */
-static void end_without_action(ew__app_jobs *self, ew__run *run, ew_err why) {
-    bool asked, answered;
+static void end_without_action(ew__app_jobs *self, ew__run *run, ew_err why, bool answered) {
     char text[700];
     ew_str name = run->job.function;
     int n = (int)(name.len < 500 ? name.len : 500);
-    ew__app_sources_known(self->app, &asked, &answered);
     if (why == EW_OK || !answered || awaits_runtimes(self)) {
         (void)snprintf(text, sizeof text, "%s: %.*s",
                        why == EW_OK ? "waits for a runtime that is away"
@@ -422,9 +435,10 @@ static void start_run(ew__runs *runs, ew__run *run) {
         end_at_once(run, EW__OUTCOME_FATAL, ew_str_from(text), EW_STATUS_NOT_FOUND, 0);
         return;
     }
-    ew_err err = runner ? EW_OK : find_action(self, run->job.function, name, &action);
+    bool answered = true;
+    ew_err err = runner ? EW_OK : find_or_wait(self, run->job.function, name, &action, &answered);
     if (err != EW_OK || (action && action->away))
-        end_without_action(self, run, err);
+        end_without_action(self, run, err, answered);
     else
         start_at(self, run, runner, name, action);
     if (action)
