@@ -99,7 +99,7 @@ static bool holds_token(const uint8_t *data, size_t size) {
 
 static void feed(ew__peer *peer, size_t step, const uint8_t *data, size_t size) {
     world *w = world_of(peer->conn);
-    ew__home *home = peer->conn->home;
+    ew__executor *executor = peer->conn->executor;
     for (size_t at = 0; at < size && !w->over;) {
         size_t n = step && step < size - at ? step : size - at, room = 0;
         uint8_t *place = peer->wire->reserve ? peer->wire->reserve(peer, &room) : NULL;
@@ -110,18 +110,19 @@ static void feed(ew__peer *peer, size_t step, const uint8_t *data, size_t size) 
         peer->wire->input(peer, place ? place : data + at, n);
         at += n;
         now_ns += 1000000;
-        ew__home_read_clock(home);
-        ew__timers_run(&home->timers, home->now);
+        ew__executor_read_clock(executor);
+        ew__timers_run(&executor->timers, executor->now);
     }
 }
 
-static void play(ew__home *home, ew__site *site, const ew__wire *wire, const uint8_t *data, size_t size) {
-    world w = {.conn = {.ops = &conn_ops, .home = home, .site = site, .scratch = calloc(1, wire->scratch_size + 1)},
-               .reads = !(data[0] & NOT_READING)};
+static void play(ew__executor *executor, ew__site *site, const ew__wire *wire, const uint8_t *data, size_t size) {
+    world w = {
+        .conn = {.ops = &conn_ops, .executor = executor, .site = site, .scratch = calloc(1, wire->scratch_size + 1)},
+        .reads = !(data[0] & NOT_READING)};
     ew__peer *peer = calloc(1, wire->serve_size);
     bool may = holds_token(data + 2, size - 2);
     check(peer && w.conn.scratch);
-    ew__out_init(&w.conn.out, &home->blocks);
+    ew__out_init(&w.conn.out, &executor->blocks);
     *peer = (ew__peer){.wire = wire, .conn = &w.conn, .role = EW__SERVE};
     check(wire->init(peer) == EW_OK);
     size_t before = in_use;
@@ -132,10 +133,10 @@ static void play(ew__home *home, ew__site *site, const ew__wire *wire, const uin
         wire->eof(peer);
     wire->gone(peer, EW_OK);
     now_ns += 10000000000;
-    ew__home_read_clock(home);
-    ew__timers_run(&home->timers, home->now);
+    ew__executor_read_clock(executor);
+    ew__timers_run(&executor->timers, executor->now);
     check(may || !reached);
-    check(home->live_calls == 0);
+    check(executor->live_calls == 0);
     ew__out_done(&w.conn.out);
     if (wire->scratch_done)
         wire->scratch_done(w.conn.scratch);
@@ -152,7 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                         .batch_items = 10,
                         .out_high_bytes = OUT_HIGH,
                         .out_low_bytes = OUT_HIGH / 4};
-    ew__home home = {.ops = &home_ops};
+    ew__executor executor = {.ops = &executor_ops};
     ew__registry registry;
     ew__access access;
     ew__gate gate;
@@ -168,13 +169,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew_limits_complete(&limits);
     check(ew__registry_init(&registry, &env) == EW_OK);
     check(ew__registry_add(&registry, "/flow/echo", &ew__local_callee, NULL, act, NULL, NULL) == EW_OK);
-    ew__home_init(&home, &env, &limits);
+    ew__executor_init(&executor, &env, &limits);
     ew__access_init(&access, &env, NULL);
     access.required = true;
     check(ew__tokens_one(&env, EW_STR(TOKEN), &tokens) == EW_OK);
     ew__access_set(&access, tokens);
     ew__gate_init(&gate, &access);
-    home.gate = &gate;
+    executor.gate = &gate;
     ew__site site = {.port = 80,
                      .actions = ew__registry_get(&registry),
                      .upgrade = data[0] & UPGRADES ? &ew__wire_reflection : NULL,
@@ -182,11 +183,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                      .guest = data[0] & GUEST ? &guest : NULL,
                      .only_guest = (data[0] & (GUEST | ONLY_GUEST)) == (GUEST | ONLY_GUEST),
                      .jobs = data[0] & JOBS ? &jobs : NULL};
-    play(&home, &site, wires[data[0] & 3], data, size);
+    play(&executor, &site, wires[data[0] & 3], data, size);
     ew__actions_unref(site.actions);
     ew__gate_done(&gate);
     ew__access_done(&access);
-    ew__home_done(&home);
+    ew__executor_done(&executor);
     ew__registry_done(&registry);
     check(in_use == 0);
     return 0;

@@ -5,8 +5,8 @@
  */
 #include "base/util.h"
 #include "json/json.h"
-#include "store/blob_id.h"
-#include "store/blobs.h"
+#include "wire/stepflow/blob_id.h"
+#include "store/blobs/blobs.h"
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

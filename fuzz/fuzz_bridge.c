@@ -24,8 +24,8 @@ typedef struct end {
 } end;
 
 typedef struct world {
-    ew__far far; /* first */
-    ew__home home;
+    ew__upstream far; /* first */
+    ew__executor executor;
     end inbound, outbound;
     void *scratch[2];
 } world;
@@ -34,7 +34,7 @@ typedef struct world {
 
 static void on_send(ew__conn *conn) {
     end *e = (end *)(void *)conn;
-    e->was_full = e->was_full || conn->out.bytes >= conn->home->limits->out_high_bytes;
+    e->was_full = e->was_full || conn->out.bytes >= conn->executor->limits->out_high_bytes;
 }
 
 static void on_read(ew__conn *conn, bool on) {
@@ -68,7 +68,7 @@ static void take_output(end *e) {
     if (e->line.len > 0 && memcmp(e->line.ptr, "C", 1) == 0) /* the peer has chosen heads with a length */
         ew__buf_clear(&e->line);
     check_lines(e);
-    if (!e->over && e->was_full && out->bytes <= e->conn.home->limits->out_low_bytes) {
+    if (!e->over && e->was_full && out->bytes <= e->conn.executor->limits->out_low_bytes) {
         e->was_full = false;
         e->peer->wire->drained(e->peer);
     }
@@ -78,8 +78,8 @@ static void settle(world *w, uint64_t ms) {
     now_ns += EW__MS(ms);
     take_output(&w->inbound);
     take_output(&w->outbound);
-    ew__home_read_clock(&w->home);
-    ew__timers_run(&w->home.timers, w->home.now);
+    ew__executor_read_clock(&w->executor);
+    ew__timers_run(&w->executor.timers, w->executor.now);
     take_output(&w->inbound);
     take_output(&w->outbound);
 }
@@ -95,14 +95,14 @@ static void on_far_open(ew_call *call) {
 
 static const ew__callee_ops far_opening = {.open = on_far_open};
 
-static void open_far(ew__far *far, ew_call *call) {
+static void open_far(ew__upstream *far, ew_call *call) {
     ew__call_open_on(call, &far_opening, &((world *)(void *)far)->outbound);
 }
 
-static void free_far(ew__far *far) { (void)far; }
+static void free_far(ew__upstream *far) { (void)far; }
 
 static void add_bridge(world *w, ew__registry *registry, const ew_env *env) {
-    ew__far *far = &w->far;
+    ew__upstream *far = &w->far;
     ew__action *action = NULL;
     const ew_str name = EW_STR(KEY);
     atomic_init(&far->refs, 1);
@@ -189,8 +189,8 @@ static void begin_end(world *w, end *e, const ew__wire *wire, ew__role role, voi
     check(e->peer != NULL && scratch != NULL);
     e->site.port = 80;
     e->site.authority = EW_STR("localhost");
-    e->conn = (ew__conn){.ops = &conn_ops, .home = &w->home, .site = &e->site, .scratch = scratch};
-    ew__out_init(&e->conn.out, &w->home.blocks);
+    e->conn = (ew__conn){.ops = &conn_ops, .executor = &w->executor, .site = &e->site, .scratch = scratch};
+    ew__out_init(&e->conn.out, &w->executor.blocks);
     ew__buf_init(&e->line, ew_env_default(), SIZE_MAX / 2);
     *e->peer = (ew__peer){.wire = wire, .conn = &e->conn, .role = role};
 }
@@ -214,9 +214,9 @@ static void run(world *w, const uint8_t *data, size_t size) {
         ends[i]->peer->wire->gone(ends[i]->peer, i ? EW_ECONNECT : EW_OK);
     }
     now_ns += EW__MS(120000);
-    ew__home_read_clock(&w->home);
-    ew__timers_run(&w->home.timers, w->home.now);
-    check(w->home.live_calls == 0 && ew__timers_next(&w->home.timers) == EW__NEVER);
+    ew__executor_read_clock(&w->executor);
+    ew__timers_run(&w->executor.timers, w->executor.now);
+    check(w->executor.live_calls == 0 && ew__timers_next(&w->executor.timers) == EW__NEVER);
     check(atomic_load(&w->far.calls) == 0);
 }
 
@@ -243,10 +243,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew_limits_complete(&limits);
     const ew__wire *in = ew__wire_by_name(ew_str_from(names[data[0] % 3]));
     const ew__wire *out = ew__wire_by_name(ew_str_from(names[data[0] / 3 % 3]));
-    world w = {.home = {.ops = &home_ops}};
+    world w = {.executor = {.ops = &executor_ops}};
     ew__registry registry;
     check(in && out && ew__registry_init(&registry, &env) == EW_OK);
-    ew__home_init(&w.home, &env, &limits);
+    ew__executor_init(&w.executor, &env, &limits);
     w.scratch[0] = calloc(1, in->scratch_size + 1);
     w.scratch[1] = calloc(1, out->scratch_size + 1);
     begin_end(&w, &w.inbound, in, EW__SERVE, w.scratch[0]);
@@ -260,6 +260,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     finish_end(&w.outbound);
     free_scratch(in, w.scratch[0]);
     free_scratch(out, w.scratch[1]);
-    ew__home_done(&w.home);
+    ew__executor_done(&w.executor);
     return 0;
 }

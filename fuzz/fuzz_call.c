@@ -25,13 +25,13 @@ typedef struct caller_end {
 typedef struct world world;
 
 typedef struct upstream {
-    ew__far far; /* first */
+    ew__upstream far; /* first */
     world *w;
     bool down;
 } upstream;
 
 struct world {
-    ew__home home; /* first */
+    ew__executor executor; /* first */
     ew__observer observer;
     ew__registry registry;
     ew__clients clients;
@@ -53,7 +53,7 @@ struct world {
 
 static size_t in_use; /* bytes of memory */
 
-static world *world_of(const ew_call *call) { return ew__container_of(call->home, world, home); }
+static world *world_of(const ew_call *call) { return ew__container_of(call->executor, world, executor); }
 
 static bool is_json(ew_str text) { return ew_json_check(text, NULL) == EW_OK; }
 
@@ -71,16 +71,16 @@ static void *count_alloc(void *ud, void *ptr, size_t old_size, size_t new_size) 
 
 static uint64_t fuzz_wall(void *ud) { return fuzz_now(ud) / 1000000; }
 
-static bool is_here(const ew__home *home) { return !((const world *)(const void *)home)->elsewhere; }
+static bool is_here(const ew__executor *executor) { return !((const world *)(const void *)executor)->elsewhere; }
 
-static void on_post(ew__home *home, ew__task *task) {
-    world *w = ew__container_of(home, world, home);
+static void on_post(ew__executor *executor, ew__task *task) {
+    world *w = ew__container_of(executor, world, executor);
     task->next = NULL;
     *w->last = task;
     w->last = &task->next;
 }
 
-static const ew__home_ops queue_ops = {.here = is_here, .post = on_post};
+static const ew__executor_ops queue_ops = {.here = is_here, .post = on_post};
 
 static void run_posted(world *w) {
     while (w->first) {
@@ -95,8 +95,8 @@ static void run_posted(world *w) {
 static void pass_time(world *w, uint64_t ms) {
     run_posted(w);
     now_ns += EW__MS(ms);
-    ew__home_read_clock(&w->home);
-    ew__timers_run(&w->home.timers, w->home.now);
+    ew__executor_read_clock(&w->executor);
+    ew__timers_run(&w->executor.timers, w->executor.now);
 }
 
 static void on_ended(ew__observer *observer, ew_call *call, const ew__end *end, uint64_t duration_ns) {
@@ -159,7 +159,7 @@ static void fill_call(world *w, ew_call *call, ew_str input) {
     call->wants_chunks = has(w->flags, 's');
     call->has_input = has(w->flags, 'i');
     call->hops = has(w->flags, 'h') ? EW__HOPS_MAX : 0;
-    call->deadline = has(w->flags, 'd') ? w->home.now + EW__MS(1000) : EW__NEVER;
+    call->deadline = has(w->flags, 'd') ? w->executor.now + EW__MS(1000) : EW__NEVER;
     call->who = has(w->flags, 'o') ? &ew__who_owner : &w->who;
     check(ew__arena_str(&call->arena, input, &call->input) == EW_OK);
     check(ew__arena_str(&call->arena, w->carrier, &call->carrier) == EW_OK);
@@ -176,7 +176,7 @@ static void open_call(world *w, unsigned n, ew_str text) {
     ew__actions *actions = ew__registry_get(&w->registry);
     if (!caller->call && w->n_opened < CALLS_IN_ALL && (input.len == 0 || is_json(input)) &&
         ew__actions_find(actions, ew__str(text.ptr, key_len), &action) == EW_OK) {
-        ew_call *call = ew__call_new(&w->home, has(w->flags, 'b') ? &batch_caller : &plain_caller, caller);
+        ew_call *call = ew__call_new(&w->executor, has(w->flags, 'b') ? &batch_caller : &plain_caller, caller);
         check(call != NULL);
         fill_call(w, call, input);
         *caller = (caller_end){.call = call, .checked = ew__str_is(action->name, EW_STR("checked"))};
@@ -274,9 +274,9 @@ static void on_upstream_cancel(ew_call *call, ew__cancel_why why) {
 static const ew__callee_ops upstream_callee = {
     .open = on_upstream_open, .input = on_upstream_input, .cancel = on_upstream_cancel};
 
-static void open_upstream(ew__far *far, ew_call *call) { ew__call_open_on(call, &upstream_callee, far); }
+static void open_upstream(ew__upstream *far, ew_call *call) { ew__call_open_on(call, &upstream_callee, far); }
 
-static void free_upstream(ew__far *far) { (void)far; }
+static void free_upstream(ew__upstream *far) { (void)far; }
 
 static const char *refuses(const ew_request_options *options) {
     if (options->labels.len)
@@ -322,7 +322,7 @@ static void send_fault(ew_call *call, ew_str text) {
 static void send_batch(ew_call *call) {
     const ew_str chunks[] = {EW_STR("\"a\""), EW_STR("\"b\""), EW_STR("[3]"), EW_STR("\"d\"")};
     size_t n = sizeof chunks / sizeof chunks[0];
-    if (ew__home_here(call->home))
+    if (ew__executor_here(call->executor))
         (void)ew__call_chunk_row(call, chunks, &n);
     check(n <= sizeof chunks / sizeof chunks[0]);
 }
@@ -356,7 +356,7 @@ static void do_callee(ew_call *call, char verb, ew_str text) {
         (void)ew_call_done(call, text);
     else if (verb == 'F')
         send_fault(call, text);
-    else if (verb == 'I' && ew__home_here(call->home))
+    else if (verb == 'I' && ew__executor_here(call->executor))
         ew__call_input_room(call);
     else if (verb == 'L')
         listen_all(call, text);
@@ -385,7 +385,7 @@ static void add_action(world *w, unsigned n, ew_str text) {
         *(n & 2 ? &options.output_schema : n & 4 ? &options.metadata : &options.input_schema) = schema;
     ew_err err = ew__registry_add(&w->registry, key, &ew__local_callee, NULL, keep, w, &options);
     char why[300];
-    check(err != EW_OK || !ew__contract_say(w->home.env, &options, why, sizeof why));
+    check(err != EW_OK || !ew__contract_say(w->executor.env, &options, why, sizeof why));
     (void)ew__registry_is_secret(&w->registry, rest);
 }
 
@@ -404,15 +404,15 @@ static void list_actions(world *w, unsigned n, ew_str text) {
     ew_str list;
     ew_fault fault;
     ew__actions *actions = ew__registry_get(&w->registry);
-    ew_err err = ew__gate_list(&w->home, &w->who, n ? "rrq" : "mem", actions, &out, &list, &fault);
+    ew_err err = ew__gate_list(&w->executor, &w->who, n ? "rrq" : "mem", actions, &out, &list, &fault);
     check(err == EW_OK ? ew_json_typeof(list) == EW_JSON_OBJECT : err == EW_EACCESS && fault.message.len > 0);
     ew__buf_done(&out);
     ew__actions_unref(actions);
     if (is_json(text))
-        (void)ew__actions_list_problem(w->home.limits, text);
-    (void)ew__gate_changed(&w->home);
-    check(ew__gate_knows(&w->home, &w->who, &fault) || !w->who.accepted || w->access.required);
-    ew__principal principal = ew__principal_of(&w->home, &w->who);
+        (void)ew__actions_list_problem(w->executor.limits, text);
+    (void)ew__gate_changed(&w->executor);
+    check(ew__gate_is_authenticated(&w->executor, &w->who, &fault) || !w->who.accepted || w->access.required);
+    ew__principal principal = ew__principal_of(&w->executor, &w->who);
     check(ew__principal_equal(&principal, &principal));
 }
 
@@ -429,10 +429,10 @@ static void set_tokens(world *w, unsigned n, ew_str text) {
     token.n_actions = n & 1;
     token.wires = wires;
     token.n_wires = n & 2;
-    ew__buf_init(&out, w->home.env, SIZE_MAX / 2);
+    ew__buf_init(&out, w->executor.env, SIZE_MAX / 2);
     ew__token_write(&out, &token);
     w->access.required = true;
-    if (ew__tokens_parse(w->home.env, ew__buf_view(&out), &tokens, &line, &problem) == EW_OK)
+    if (ew__tokens_parse(w->executor.env, ew__buf_view(&out), &tokens, &line, &problem) == EW_OK)
         ew__access_set(&w->access, tokens);
     ew__buf_done(&out);
 }
@@ -441,12 +441,12 @@ static void on_look(ew__access *access) { check(access->required); }
 
 static void show_token(world *w, unsigned n, ew_str text) {
     ew_fault fault;
-    bool valid = ew__gate_show(&w->home, &w->who, text, &fault);
+    bool valid = ew__gate_present_token(&w->executor, &w->who, text, &fault);
     check(!w->access.required || valid == w->who.accepted);
     check(valid || fault.status == EW_STATUS_UNAUTHENTICATED || fault.status == EW_STATUS_RESOURCE_EXHAUSTED);
     if (!valid && n)
-        (void)ew__gate_is_last_refusal(&w->home, &w->who);
-    check(ew__gate_is_pending(&w->home, &w->who) == (w->access.required && !w->who.accepted));
+        (void)ew__gate_is_last_refusal(&w->executor, &w->who);
+    check(ew__gate_is_pending(&w->executor, &w->who) == (w->access.required && !w->who.accepted));
 }
 
 static void set_process(world *w, unsigned n, ew_str text) {
@@ -490,8 +490,8 @@ static void do_line(world *w, ew_str line) {
 /* ---- one input ---- */
 
 static void add_remote(world *w, const char *runtime, const char *key, uint32_t n_upstreams, ew__action **ret) {
-    const ew_env *env = w->home.env;
-    ew__far *fars[] = {&w->upstreams[0].far, &w->upstreams[1].far};
+    const ew_env *env = w->executor.env;
+    ew__upstream *fars[] = {&w->upstreams[0].far, &w->upstreams[1].far};
     const ew_str names[] = {ew_str_from(key), EW_STR("/flow/other")};
     ew__bridge *bridge = ew__bridge_new(env, fars, names, n_upstreams);
     check(bridge && ew__action_new_remote(env, ew_str_from(runtime), ew_str_from(key), EW_STR("{}"), &ew__bridge_callee,
@@ -528,20 +528,20 @@ static void add_actions(world *w) {
 
 static void begin(world *w, const ew_env *env, const ew_limits *limits) {
     static const uint8_t address[EW__CLIENT_KEY] = {1};
-    w->home.ops = &queue_ops;
+    w->executor.ops = &queue_ops;
     w->last = &w->first;
     check(ew__registry_init(&w->registry, env) == EW_OK);
-    ew__home_init(&w->home, env, limits);
-    w->home.live_all = &w->live;
+    ew__executor_init(&w->executor, env, limits);
+    w->executor.live_all = &w->live;
     w->observer = (ew__observer){.opened = on_opened, .ended = on_ended, .left = on_left};
-    w->home.observer = &w->observer;
+    w->executor.observer = &w->observer;
     ew__clients_init(&w->clients, env);
     w->clients.calls_per_second = 20;
     w->who.client = ew__clients_enter(&w->clients, address, false);
     ew__access_init(&w->access, env, &w->clients);
     w->access.look = on_look;
     ew__gate_init(&w->gate, &w->access);
-    w->home.gate = &w->gate;
+    w->executor.gate = &w->gate;
     add_actions(w);
 }
 
@@ -558,7 +558,8 @@ static void finish(world *w) {
         w->elsewhere = false;
     }
     pass_time(w, 1000);
-    check(w->home.live_calls == 0 && atomic_load(&w->live) == 0 && ew__timers_next(&w->home.timers) == EW__NEVER);
+    check(w->executor.live_calls == 0 && atomic_load(&w->live) == 0 &&
+          ew__timers_next(&w->executor.timers) == EW__NEVER);
     check(w->n_opened == w->n_ended && w->n_opened == w->n_left);
     check(atomic_load(&w->upstreams[0].far.calls) == 0 && atomic_load(&w->upstreams[1].far.calls) == 0);
     ew__clients_leave(&w->clients, w->who.client);
@@ -566,7 +567,7 @@ static void finish(world *w) {
     ew__access_done(&w->access);
     ew__registry_done(&w->registry);
     ew__clients_done(&w->clients);
-    ew__home_done(&w->home);
+    ew__executor_done(&w->executor);
     check(atomic_load(&w->upstreams[0].far.refs) == 1 && in_use == 0);
 }
 
@@ -578,7 +579,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                         .in_queue_items = 4,
                         .stall_ms = 1,
                         .list_actions = 3};
-    world w = {.home = {.ops = &queue_ops}};
+    world w = {.executor = {.ops = &queue_ops}};
     env.now_ns = fuzz_now;
     env.wall_ms = fuzz_wall;
     env.random = fuzz_random;

@@ -3,7 +3,7 @@
  * what becomes JSON is JSON, and an app that is never started takes or refuses the rest.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "api/app_config.h"
+#include "program/config.h"
 #include "config_tree.h"
 #include <everywire/json.h>
 

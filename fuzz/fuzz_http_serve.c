@@ -21,7 +21,7 @@ typedef struct world {
 static void on_send(ew__conn *conn) {
     world *w = (world *)(void *)conn;
     check(!w->over || conn->out.bytes == 0);
-    w->was_full = w->was_full || conn->out.bytes >= conn->home->limits->out_high_bytes;
+    w->was_full = w->was_full || conn->out.bytes >= conn->executor->limits->out_high_bytes;
     if (!w->stalled)
         ew__out_consume(&conn->out, conn->out.bytes);
 }
@@ -73,11 +73,11 @@ static void sleep_minute(ew_call *call, void *arg) {
 /* ---- one input ---- */
 
 static void settle(world *w, ew__peer *peer) {
-    ew__home *home = w->conn.home;
+    ew__executor *executor = w->conn.executor;
     now_ns += 1000000;
-    ew__home_read_clock(home);
-    ew__timers_run(&home->timers, home->now);
-    if (!w->stalled || w->conn.out.bytes < 2 * home->limits->out_high_bytes)
+    ew__executor_read_clock(executor);
+    ew__timers_run(&executor->timers, executor->now);
+    if (!w->stalled || w->conn.out.bytes < 2 * executor->limits->out_high_bytes)
         return;
     w->stalled = false;
     ew__out_consume(&w->conn.out, w->conn.out.bytes);
@@ -115,10 +115,10 @@ static void add_http_actions(ew__registry *registry, world *w) {
 }
 
 static void run(world *w, const uint8_t *data, size_t size) {
-    ew__home *home = w->conn.home;
+    ew__executor *executor = w->conn.executor;
     ew__peer *peer = calloc(1, ew__wire_http.serve_size);
     check(peer && w->conn.scratch);
-    ew__out_init(&w->conn.out, &home->blocks);
+    ew__out_init(&w->conn.out, &executor->blocks);
     *peer = (ew__peer){.wire = &ew__wire_http, .conn = &w->conn, .role = EW__SERVE};
     check(ew__wire_http.init(peer) == EW_OK);
     feed(w, peer, data, size);
@@ -126,9 +126,9 @@ static void run(world *w, const uint8_t *data, size_t size) {
         ew__wire_http.eof(peer);
     ew__wire_http.gone(peer, EW_OK);
     now_ns += 1000000000;
-    ew__home_read_clock(home);
-    ew__timers_run(&home->timers, home->now); /* handlers that answer later end their calls */
-    check(home->live_calls == 0);
+    ew__executor_read_clock(executor);
+    ew__timers_run(&executor->timers, executor->now); /* handlers that answer later end their calls */
+    check(executor->live_calls == 0);
     ew__out_done(&w->conn.out);
     free(peer);
 }
@@ -144,7 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                         .out_low_bytes = 128,
                         .out_max_bytes = 8192};
     ew__registry registry;
-    ew__home home = {.ops = &home_ops};
+    ew__executor executor = {.ops = &executor_ops};
     env.now_ns = fuzz_now;
     env.random = fuzz_random;
     now_ns = 1000000000;
@@ -153,13 +153,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     w.site.instance = size % 2 ? &instance : NULL;
     check(ew__registry_init(&registry, &env) == EW_OK);
     add_http_actions(&registry, &w);
-    ew__home_init(&home, &env, &limits);
+    ew__executor_init(&executor, &env, &limits);
     w.site.actions = ew__registry_get(&registry);
-    w.conn = (ew__conn){.ops = &conn_ops, .home = &home, .site = &w.site};
+    w.conn = (ew__conn){.ops = &conn_ops, .executor = &executor, .site = &w.site};
     w.conn.scratch = calloc(1, ew__wire_http.scratch_size);
     run(&w, data, size);
     ew__actions_unref(w.site.actions);
-    ew__home_done(&home);
+    ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(w.conn.scratch);
     return 0;

@@ -49,7 +49,7 @@ static void take_output(world *w) {
 static void on_send(ew__conn *conn) {
     world *w = (world *)(void *)conn;
     check(!w->over || conn->out.bytes == 0);
-    w->was_full = w->was_full || conn->out.bytes >= conn->home->limits->out_high_bytes;
+    w->was_full = w->was_full || conn->out.bytes >= conn->executor->limits->out_high_bytes;
 }
 
 static void on_read(ew__conn *conn, bool on) { ((world *)(void *)conn)->reading = on; }
@@ -82,7 +82,7 @@ static void open_call(world *w, ew__peer *peer, unsigned how) {
     unsigned slot = w->n_calls % CALLS;
     if (w->calls[slot])
         return;
-    ew_call *call = ew__call_new(w->conn.home, &caller, w);
+    ew_call *call = ew__call_new(w->conn.executor, &caller, w);
     check(call != NULL);
     w->n_calls++;
     w->n_opened++;
@@ -100,14 +100,14 @@ static void open_call(world *w, ew__peer *peer, unsigned how) {
 
 static void pass_time(world *w, uint64_t ms) {
     now_ns += EW__MS(ms);
-    ew__home_read_clock(w->conn.home);
-    ew__timers_run(&w->conn.home->timers, w->conn.home->now);
+    ew__executor_read_clock(w->conn.executor);
+    ew__timers_run(&w->conn.executor->timers, w->conn.executor->now);
 }
 
 /* ---- what happens ---- */
 
 static void tell_drained(world *w, ew__peer *peer) {
-    if (!w->over && w->was_full && w->conn.out.bytes <= w->conn.home->limits->out_low_bytes) {
+    if (!w->over && w->was_full && w->conn.out.bytes <= w->conn.executor->limits->out_low_bytes) {
         w->was_full = false;
         peer->wire->drained(peer);
     }
@@ -181,8 +181,8 @@ static void run(world *w, ew__peer *peer, const uint8_t *data, size_t size) {
     pass_time(w, 100);
     peer->wire->gone(peer, EW_OK);
     pass_time(w, 1000); /* handlers that look late end their calls */
-    check(w->n_ended == w->n_opened && w->conn.home->live_calls == 0);
-    check(ew__timers_next(&w->conn.home->timers) == EW__NEVER);
+    check(w->n_ended == w->n_opened && w->conn.executor->live_calls == 0);
+    check(ew__timers_next(&w->conn.executor->timers) == EW__NEVER);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -201,24 +201,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 1)
         return 0;
     ew__registry registry;
-    ew__home home = {.ops = &home_ops};
+    ew__executor executor = {.ops = &executor_ops};
     add_session_actions(&registry, &env);
-    ew__home_init(&home, &env, &limits);
+    ew__executor_init(&executor, &env, &limits);
     ew__site site = {.actions = ew__registry_get(&registry),
                      .token = data[0] & 4 ? EW_STR("t") : EW_STR(""),
                      .dialect = (uint8_t)(data[0] >> 3 & 7)};
     ew__role role = data[0] & 1 ? EW__CALL : EW__SERVE;
     ew__peer *peer = calloc(1, sizeof(ew__jr_peer));
     check(peer != NULL);
-    world w = {.conn = {.ops = &conn_ops, .home = &home, .site = &site, .scratch = peer, .stdio = (data[0] & 2) != 0}};
-    ew__out_init(&w.conn.out, &home.blocks);
+    world w = {
+        .conn = {.ops = &conn_ops, .executor = &executor, .site = &site, .scratch = peer, .stdio = (data[0] & 2) != 0}};
+    ew__out_init(&w.conn.out, &executor.blocks);
     ew__buf_init(&w.sent, ew_env_default(), SIZE_MAX / 2);
     *peer = (ew__peer){.wire = &ew__wire_jsonrpc, .conn = &w.conn, .role = role};
     run(&w, peer, data + 1, size - 1);
     ew__buf_done(&w.sent);
     ew__out_done(&w.conn.out);
     ew__actions_unref(site.actions);
-    ew__home_done(&home);
+    ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(peer);
     return 0;

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "json/json.h"
-#include "store/jobs_redis.h"
+#include "store/redis/redis.h"
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -38,7 +38,7 @@ static uint64_t next_now(void *ud) {
 static const ew__claim_queue queues[] = {{.name = {"q", 1}, .max = MAX}, {.name = {"p", 1}, .max = 1}};
 static const ew_str chunks[] = {{"1", 1}};
 
-static void fill_write(ew__op *op, ew__lease leases[2]) {
+static void fill_write(ew__store_request *op, ew__lease leases[2]) {
     switch (op->kind) {
     case EW__OP_ENQUEUE:
         op->u.enqueue.job = (ew__job){.id = EW_STR("j"), .function = EW_STR("f"), .queue = EW_STR("q")};
@@ -61,7 +61,7 @@ static void fill_write(ew__op *op, ew__lease leases[2]) {
     }
 }
 
-static void fill(ew__op *op, unsigned variant, ew__lease leases[2]) {
+static void fill(ew__store_request *op, unsigned variant, ew__lease leases[2]) {
     switch (op->kind) {
     case EW__OP_GET:
         op->u.get = (ew__op_get){.id = EW_STR("j"), .want_chunks = variant & 1};
@@ -118,7 +118,7 @@ static void check_jobs(const ew__job *jobs, size_t n, size_t max, bool claimed) 
         check_job(&jobs[i], claimed);
 }
 
-static void check_result(const ew__op *op) {
+static void check_result(const ew__store_request *op) {
     switch (op->kind) {
     case EW__OP_CLAIM:
         check_jobs(op->u.claim.ret, op->u.claim.ret_n, MAX, true);
@@ -146,7 +146,7 @@ static void check_result(const ew__op *op) {
 
 /* ---- one operation ---- */
 
-static void run_plain(ew__jobs_redis_store *self, ew__op *op) {
+static void run_plain(ew__jobs_redis_store *self, ew__store_request *op) {
     redisReply *reply = NULL;
     op->err = ew__redis_pack(self, op);
     if (op->err == EW_OK)
@@ -158,7 +158,7 @@ static void run_plain(ew__jobs_redis_store *self, ew__op *op) {
     freeReplyObject(reply);
 }
 
-static void run_alone(ew__jobs_redis_store *self, ew__op *op) {
+static void run_alone(ew__jobs_redis_store *self, ew__store_request *op) {
     switch (op->kind) {
     case EW__OP_LIST:
         ew__redis_list(self, op);
@@ -181,7 +181,7 @@ static void run_alone(ew__jobs_redis_store *self, ew__op *op) {
 static void run(ew__jobs_redis_store *self, uint8_t what) {
     ew__lease leases[2];
     ew__arena arena;
-    ew__op op = {.kind = (ew__op_kind)(what % (EW__OP_KINDS + 1)), .arena = &arena};
+    ew__store_request op = {.kind = (ew__op_kind)(what % (EW__OP_KINDS + 1)), .arena = &arena};
     if (op.kind == EW__OP_KINDS) { /* what is asked of a new connection */
         ew__redis_write_notice(self);
         (void)ew__redis_load(self);

@@ -84,7 +84,7 @@ static void take_output(world *w) {
 static void on_send(ew__conn *conn) {
     world *w = (world *)(void *)conn;
     check(!w->over || conn->out.bytes == 0);
-    w->was_full = w->was_full || conn->out.bytes >= conn->home->limits->out_high_bytes;
+    w->was_full = w->was_full || conn->out.bytes >= conn->executor->limits->out_high_bytes;
 }
 
 static void on_hurry(ew__conn *conn) { take_output((world *)(void *)conn); }
@@ -104,7 +104,7 @@ static void on_ready(ew__conn *conn) {
         open_call(w, 1);
 }
 
-static const char *on_greet(ew__conn *conn, const ew__self *who) {
+static const char *on_greet(ew__conn *conn, const ew__runtime_identity *who) {
     (void)conn;
     check(who->id.len > 0);
     return who->id.ptr[0] == '-' ? "no" : NULL;
@@ -149,7 +149,7 @@ static void open_call(world *w, unsigned how) {
     unsigned slot = w->n_calls % CALLS;
     if (w->calls[slot] || w->n_opened >= CALLS_IN_ALL || !(w->mode & MANAGER))
         return;
-    ew_call *call = ew__call_new(w->conn.home, &caller, w);
+    ew_call *call = ew__call_new(w->conn.executor, &caller, w);
     if (!call)
         abort();
     w->n_calls++;
@@ -166,7 +166,7 @@ static void open_call(world *w, unsigned how) {
     }
     if (how & 16) {
         call->key = EW_STR("/f/\"k\"");
-        call->deadline = w->conn.home->now + EW__MS(1000);
+        call->deadline = w->conn.executor->now + EW__MS(1000);
     }
     w->calls[slot] = call;
     ew__call_open_on(call, &opening, w->peer);
@@ -174,8 +174,8 @@ static void open_call(world *w, unsigned how) {
 
 static void pass_time(world *w, uint64_t ms) {
     now_ns += EW__MS(ms);
-    ew__home_read_clock(w->conn.home);
-    ew__timers_run(&w->conn.home->timers, w->conn.home->now);
+    ew__executor_read_clock(w->conn.executor);
+    ew__timers_run(&w->conn.executor->timers, w->conn.executor->now);
 }
 
 /* ---- what happens ---- */
@@ -183,7 +183,7 @@ static void pass_time(world *w, uint64_t ms) {
 /* What the owner of the connection does after everything. */
 static void settle(world *w) {
     take_output(w);
-    if (!w->over && w->was_full && w->conn.out.bytes <= w->conn.home->limits->out_low_bytes) {
+    if (!w->over && w->was_full && w->conn.out.bytes <= w->conn.executor->limits->out_low_bytes) {
         w->was_full = false;
         w->peer->wire->drained(w->peer);
     }
@@ -326,8 +326,8 @@ static void run(world *w, const uint8_t *data, size_t size) {
     pass_time(w, 100);
     wire->gone(w->peer, EW_OK);
     pass_time(w, 1000); /* handlers that look late end their calls */
-    check(w->n_ended == w->n_opened && w->conn.home->live_calls == 0);
-    check(ew__timers_next(&w->conn.home->timers) == EW__NEVER);
+    check(w->n_ended == w->n_opened && w->conn.executor->live_calls == 0);
+    check(ew__timers_next(&w->conn.executor->timers) == EW__NEVER);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -345,22 +345,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 1)
         return 0;
     ew__registry registry;
-    ew__home home = {.ops = &home_ops};
+    ew__executor executor = {.ops = &executor_ops};
     add_session_actions(&registry, &env);
-    ew__home_init(&home, &env, &limits);
+    ew__executor_init(&executor, &env, &limits);
     ew__site site = {.actions = ew__registry_get(&registry),
                      .authority = EW_STR("localhost:1"),
                      .telemetry = EW_STR("http://t"),
                      .told_telemetry = on_telemetry};
     bool handshake = (data[0] & (MANAGER | BYTES | HANDSHAKE)) == (BYTES | HANDSHAKE);
-    world w = {.conn = {.ops = &conn_ops, .home = &home, .site = &site, .upgraded = !handshake},
+    world w = {.conn = {.ops = &conn_ops, .executor = &executor, .site = &site, .upgraded = !handshake},
                .mode = data[0],
                .headed = !handshake};
     ew__rf_peer *peer = calloc(1, sizeof *peer);
     w.peer = &peer->peer;
     w.conn.scratch = calloc(1, ew__wire_reflection.scratch_size);
     check(peer != NULL && w.conn.scratch != NULL);
-    ew__out_init(&w.conn.out, &home.blocks);
+    ew__out_init(&w.conn.out, &executor.blocks);
     ew__buf_init(&w.sent, ew_env_default(), SIZE_MAX / 2);
     *w.peer =
         (ew__peer){.wire = &ew__wire_reflection, .conn = &w.conn, .role = w.mode & MANAGER ? EW__CALL : EW__SERVE};
@@ -369,7 +369,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__out_done(&w.conn.out);
     ew__wire_reflection.scratch_done(w.conn.scratch);
     ew__actions_unref(site.actions);
-    ew__home_done(&home);
+    ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(w.conn.scratch);
     free(peer);

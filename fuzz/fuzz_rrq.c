@@ -37,7 +37,7 @@ typedef struct side {
 
 struct world {
     uint8_t mode;
-    ew__home *home;
+    ew__executor *executor;
     side sides[CONNS], *now;
     void *scratch;
     ew__buf told; /* what the other loops are to be told, in lines */
@@ -146,7 +146,7 @@ static void check_sent(side *s) {
     while (s->sent.len >= 4) {
         const uint8_t *p = (const uint8_t *)s->sent.ptr;
         size_t len = (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
-        check(len > 0 && len <= s->conn.home->limits->frame_bytes);
+        check(len > 0 && len <= s->conn.executor->limits->frame_bytes);
         if (s->sent.len - 4 < len)
             break;
         check_message(s, ew__str(s->sent.ptr + 4, len));
@@ -172,7 +172,7 @@ static side *side_of(ew__conn *conn) { return (side *)(void *)conn; }
 static void on_send(ew__conn *conn) {
     side *s = side_of(conn);
     check(!s->over || conn->out.bytes == 0);
-    s->was_full = s->was_full || conn->out.bytes >= conn->home->limits->out_high_bytes;
+    s->was_full = s->was_full || conn->out.bytes >= conn->executor->limits->out_high_bytes;
 }
 
 static void on_read(ew__conn *conn, bool on) {
@@ -201,15 +201,15 @@ static const ew__conn_ops conn_ops = {
 
 /* The other loops are played by this one, which is told what it knows already, later. */
 typedef struct fuzz_others {
-    struct ew__others base; /* first */
+    struct ew__broadcast base; /* first */
     world *w;
 } fuzz_others;
 
-static bool on_tell(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to,
+static bool on_tell(struct ew__broadcast *others, const ew__executor *from, const ew__wire *wire, unsigned to,
                     const ew__principal *sender, ew_str text) {
     (void)to;
     world *w = ((fuzz_others *)(void *)others)->w;
-    check(from == w->home && sender->kind == EW__WHO_STRANGER && wire == &ew__wire_rrq &&
+    check(from == w->executor && sender->kind == EW__WHO_STRANGER && wire == &ew__wire_rrq &&
           ew_json_check(text, NULL) == EW_OK);
     check(ew__buf_str(&w->told, text) == EW_OK && ew__buf_char(&w->told, '\n') == EW_OK);
     return true;
@@ -219,7 +219,7 @@ static void tell_all(world *w) {
     while (w->told.len > 0) {
         const char *newline = memchr(w->told.ptr, '\n', w->told.len);
         size_t n = (size_t)(newline - w->told.ptr);
-        ew__wire_rrq.told(w->scratch, w->home, &(ew__principal){.kind = EW__WHO_STRANGER}, ew__str(w->told.ptr, n));
+        ew__wire_rrq.told(w->scratch, w->executor, &(ew__principal){.kind = EW__WHO_STRANGER}, ew__str(w->told.ptr, n));
         ew__buf_drop(&w->told, n + 1);
     }
 }
@@ -254,7 +254,7 @@ static void open_call(side *s, unsigned how) {
     unsigned slot = w->n_calls % CALLS;
     if (w->calls[slot] || w->n_opened >= CALLS_IN_ALL || !(w->mode & ORCHESTRATOR) || !s->peer || s->over)
         return;
-    ew_call *call = ew__call_new(w->home, &caller, s);
+    ew_call *call = ew__call_new(w->executor, &caller, s);
     if (!call)
         abort();
     w->n_calls++;
@@ -264,7 +264,7 @@ static void open_call(side *s, unsigned how) {
     call->input = how & 2 ? EW_STR("null") : EW_STR("{\"a\":\n1}");
     call->context = how & 4 ? EW_STR("{\"job_id\":\"j\",\"x\":1}") : EW_STR("");
     if (how & 16)
-        call->deadline = w->home->now + EW__MS(1000);
+        call->deadline = w->executor->now + EW__MS(1000);
     w->calls[slot] = call;
     ew__call_open_on(call, &opening, &s->peer->peer);
 }
@@ -286,7 +286,7 @@ static void settle(world *w) {
     for (unsigned i = 0; i < CONNS; i++) {
         side *s = &w->sides[i];
         take_output(s);
-        if (!s->over && s->was_full && s->conn.out.bytes <= w->home->limits->out_low_bytes) {
+        if (!s->over && s->was_full && s->conn.out.bytes <= w->executor->limits->out_low_bytes) {
             s->was_full = false;
             s->peer->peer.wire->drained(&s->peer->peer);
         }
@@ -295,8 +295,8 @@ static void settle(world *w) {
 
 static void pass_time(world *w, uint64_t ms) {
     now_ns += EW__MS(ms);
-    ew__home_read_clock(w->home);
-    ew__timers_run(&w->home->timers, w->home->now);
+    ew__executor_read_clock(w->executor);
+    ew__timers_run(&w->executor->timers, w->executor->now);
     settle(w);
     tell_all(w);
     settle(w);
@@ -420,8 +420,8 @@ static void feed(world *w, const uint8_t *data, size_t size) {
 
 static void connect(world *w, side *s, ew__site *site) {
     s->w = w;
-    s->conn = (ew__conn){.ops = &conn_ops, .home = w->home, .site = site, .scratch = w->scratch};
-    ew__out_init(&s->conn.out, &w->home->blocks);
+    s->conn = (ew__conn){.ops = &conn_ops, .executor = w->executor, .site = site, .scratch = w->scratch};
+    ew__out_init(&s->conn.out, &w->executor->blocks);
     ew__buf_init(&s->sent, ew_env_default(), SIZE_MAX / 2);
     s->peer = calloc(1, sizeof *s->peer);
     check(s->peer != NULL);
@@ -442,8 +442,8 @@ static void run(world *w, ew__site *site, const uint8_t *data, size_t size) {
     for (unsigned i = 0; i < CONNS; i++)
         lose(&w->sides[i], EW_OK);
     pass_time(w, 10000); /* handlers that do not listen end their calls */
-    check(w->n_ended == w->n_opened && w->home->live_calls == 0);
-    check(ew__timers_next(&w->home->timers) == EW__NEVER);
+    check(w->n_ended == w->n_opened && w->executor->live_calls == 0);
+    check(ew__timers_next(&w->executor->timers) == EW__NEVER);
     for (unsigned i = 0; i < CONNS; i++) {
         ew__buf_done(&w->sides[i].sent);
         ew__out_done(&w->sides[i].conn.out);
@@ -482,10 +482,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 1)
         return 0;
     ew__registry registry;
-    ew__home home = {.ops = &home_ops};
+    ew__executor executor = {.ops = &executor_ops};
     add_actions(&registry, &env);
-    ew__home_init(&home, &env, &limits);
-    world w = {.mode = data[0], .home = &home, .scratch = calloc(1, ew__wire_rrq.scratch_size)};
+    ew__executor_init(&executor, &env, &limits);
+    world w = {.mode = data[0], .executor = &executor, .scratch = calloc(1, ew__wire_rrq.scratch_size)};
     fuzz_others others = {.base = {.tell = on_tell}, .w = &w};
     ew__site site = {.actions = ew__registry_get(&registry), .others = w.mode & OTHERS ? &others.base : NULL};
     check(w.scratch != NULL);
@@ -494,7 +494,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__buf_done(&w.told);
     ew__wire_rrq.scratch_done(w.scratch);
     ew__actions_unref(site.actions);
-    ew__home_done(&home);
+    ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(w.scratch);
     return 0;

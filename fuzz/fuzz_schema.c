@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "json/json.h"
-#include "json/regex.h"
-#include "json/schema.h"
+#include "schema/regex.h"
+#include "schema/schema.h"
 #include <stdlib.h>
 #include <string.h>
 

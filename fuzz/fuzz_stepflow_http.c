@@ -47,7 +47,7 @@ typedef struct side {
 
 struct world {
     uint8_t mode;
-    ew__home *home;
+    ew__executor *executor;
     ew__site *site;
     side sides[CONNS], *now;
     void *scratch;
@@ -121,7 +121,7 @@ static side *side_of(ew__conn *conn) { return (side *)(void *)conn; }
 
 static void on_send(ew__conn *conn) {
     side *s = side_of(conn);
-    s->was_full = s->was_full || conn->out.bytes >= conn->home->limits->out_high_bytes;
+    s->was_full = s->was_full || conn->out.bytes >= conn->executor->limits->out_high_bytes;
 }
 
 static void on_read(ew__conn *conn, bool on) {
@@ -153,8 +153,8 @@ static const ew__wire *wire_of(const world *w) { return is_runtime(w) ? &ew__wir
 
 static void connect(world *w, side *s) {
     const ew__wire *wire = wire_of(w);
-    *s = (side){.w = w, .conn = {.ops = &conn_ops, .home = w->home, .site = w->site, .scratch = w->scratch}};
-    ew__out_init(&s->conn.out, &w->home->blocks);
+    *s = (side){.w = w, .conn = {.ops = &conn_ops, .executor = w->executor, .site = w->site, .scratch = w->scratch}};
+    ew__out_init(&s->conn.out, &w->executor->blocks);
     ew__buf_init(&s->sent, ew_env_default(), SIZE_MAX / 2);
     s->peer = calloc(1, is_runtime(w) ? wire->call_size : wire->serve_size);
     if (!s->peer)
@@ -181,7 +181,7 @@ static void after(world *w) {
         if (!s->peer)
             continue;
         take_output(s);
-        if (!s->over && s->was_full && s->conn.out.bytes <= w->home->limits->out_low_bytes) {
+        if (!s->over && s->was_full && s->conn.out.bytes <= w->executor->limits->out_low_bytes) {
             s->was_full = false;
             if (s->peer->wire->drained)
                 s->peer->wire->drained(s->peer);
@@ -194,8 +194,8 @@ static void after(world *w) {
 
 static void pass_time(world *w, uint64_t ms) {
     now_ns += EW__MS(ms);
-    ew__home_read_clock(w->home);
-    ew__timers_run(&w->home->timers, w->home->now);
+    ew__executor_read_clock(w->executor);
+    ew__timers_run(&w->executor->timers, w->executor->now);
     after(w);
 }
 
@@ -241,16 +241,16 @@ static void open_call(side *s, unsigned how) {
     world *w = s->w;
     if (!s->peer || s->over || w->n_calls >= CALLS_IN_ALL)
         return;
-    ew_call *call = ew__call_new(w->home, &caller, w);
+    ew_call *call = ew__call_new(w->executor, &caller, w);
     if (!call)
         abort();
     call->kind = how & 4 ? EW__CALL_LIST : EW__CALL_RUN;
     call->key = ew_str_from(keys[how % 4]);
     call->input = EW_STR("[\"\xc3\xa9\",\n2]");
     call->context = how & 8 ? EW_STR("{\"run_id\":\"r\",\"x\":[\n\"\xc3\xa9\"]}") : EW_STR("");
-    ew__trace_new(&call->trace, &w->home->rng);
+    ew__trace_new(&call->trace, &w->executor->rng);
     if (how & 16)
-        call->deadline = w->home->now + EW__MS(300);
+        call->deadline = w->executor->now + EW__MS(300);
     remember(w, call);
     ew__call_open_on(call, &opening, s->peer);
 }
@@ -290,7 +290,7 @@ static void on_back_open(ew_call *call) {
 static const ew__callee_ops back_opening = {.open = on_back_open};
 
 static void call_back(ew_call *origin, ew_str params, bool eager) {
-    ew_call *call = ew__call_new(origin->home, &back_caller, NULL);
+    ew_call *call = ew__call_new(origin->executor, &back_caller, NULL);
     back *b = call ? ew_call_alloc(call, sizeof *b) : NULL;
     if (!b)
         abort();
@@ -298,7 +298,7 @@ static void call_back(ew_call *origin, ew_str params, bool eager) {
     call->caller_ud = b;
     call->key = EW_STR("blobs/put");
     call->input = params;
-    ew__trace_new(&call->trace, &origin->home->rng);
+    ew__trace_new(&call->trace, &origin->executor->rng);
     remember(the_world, call);
     ew__call_open_on(call, &back_opening, NULL);
 }
@@ -381,7 +381,8 @@ static void hear_of_others(world *w, uint8_t what) {
     char text[100];
     int n = snprintf(text, sizeof text, "{\"jsonrpc\":\"2.0\",\"id\":\"" ID_HEAD "%d\",\"%s\":{}}", what & 7,
                      what & 8 ? "error" : "result");
-    ew__wire_stepflow.told(&w->asked, w->home, &(ew__principal){.kind = EW__WHO_STRANGER}, ew__str(text, (size_t)n));
+    ew__wire_stepflow.told(&w->asked, w->executor, &(ew__principal){.kind = EW__WHO_STRANGER},
+                           ew__str(text, (size_t)n));
 }
 
 static void act(world *w, uint8_t what) {
@@ -444,7 +445,7 @@ static void feed(world *w, const uint8_t *data, size_t size) {
 
 /* ---- a session ---- */
 
-static bool on_tell(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to,
+static bool on_tell(struct ew__broadcast *others, const ew__executor *from, const ew__wire *wire, unsigned to,
                     const ew__principal *sender, ew_str text) {
     (void)others;
     (void)from;
@@ -465,9 +466,10 @@ static ew_err get(ew__blobs *blobs, ew_str id, ew__buf *out, ew_str *ret_type) {
     return id.len == 1 ? ew__buf_cstr(out, "[\"\xc3\xa4\"]") : EW_ENOTFOUND;
 }
 
-static ew_err open_way(struct ew__ways *ways, ew__home *home, const ew__wire *wire, ew_str url, ew_call *outgoing) {
+static ew_err open_way(struct ew__outbound *ways, ew__executor *executor, const ew__wire *wire, ew_str url,
+                       ew_call *outgoing) {
     (void)ways;
-    (void)home;
+    (void)executor;
     check(wire == &ew__wire_blobs && url.len > 0);
     if (url.len % 2)
         return EW_EINVAL;
@@ -489,8 +491,8 @@ static void run(world *w, const uint8_t *data, size_t size) {
     for (unsigned i = 0; i < CONNS; i++)
         lose(&w->sides[i], EW_OK);
     pass_time(w, 1000); /* handlers that look late end their calls */
-    check(w->n_ended == w->n_opened && w->home->live_calls == 0);
-    check(ew__timers_next(&w->home->timers) == EW__NEVER);
+    check(w->n_ended == w->n_opened && w->executor->live_calls == 0);
+    check(ew__timers_next(&w->executor->timers) == EW__NEVER);
     check(!w->asked.has_asked || w->asked.asked.n == 0);
     check(w->site->greeting.n_peers == 0 && w->site->greeting.waiting == NULL);
 }
@@ -525,12 +527,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 1)
         return 0;
     ew__registry registry;
-    ew__home home = {.ops = &home_ops};
+    ew__executor executor = {.ops = &executor_ops};
     add_actions(&registry, &env);
-    ew__home_init(&home, &env, &limits);
+    ew__executor_init(&executor, &env, &limits);
     ew__blobs blobs = {.put = put, .get = get};
-    struct ew__others others = {.tell = on_tell};
-    struct ew__ways ways = {.open = open_way};
+    struct ew__broadcast others = {.tell = on_tell};
+    struct ew__outbound ways = {.open = open_way};
     ew__instance instance = {.service = EW_STR("s"), .lock = PTHREAD_MUTEX_INITIALIZER};
     ew__site site = {.actions = ew__registry_get(&registry), .port = 80, .authority = EW_STR("localhost")};
     site.guest = data[0] & BLOB_API && !(data[0] & NO_BLOBS) ? &ew__blobs_guest : &ew__stepflow_guest;
@@ -542,14 +544,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     site.only_guest = !(data[0] & SHARED);
     site.others = data[0] & OTHERS ? &others : NULL;
     site.blobs = data[0] & NO_BLOBS ? NULL : &blobs;
-    world w = {.mode = data[0], .home = &home, .site = &site};
+    world w = {.mode = data[0], .executor = &executor, .site = &site};
     w.scratch = calloc(1, wire_of(&w)->scratch_size);
     check(w.scratch != NULL);
     the_world = &w;
     run(&w, data + 1, size - 1);
     ew__sf_scratch_done(&w.asked);
     ew__actions_unref(site.actions);
-    ew__home_done(&home);
+    ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(w.scratch);
     return 0;

@@ -48,7 +48,7 @@ static void take_output(world *w) {
 static void on_send(ew__conn *conn) {
     world *w = (world *)(void *)conn;
     check(!w->over || conn->out.bytes == 0);
-    w->was_full = w->was_full || conn->out.bytes >= conn->home->limits->out_high_bytes;
+    w->was_full = w->was_full || conn->out.bytes >= conn->executor->limits->out_high_bytes;
 }
 
 static void on_read(ew__conn *conn, bool on) {
@@ -87,7 +87,7 @@ static void on_ask(ew_call *call) {
 static const ew__callee_ops asking = {.open = on_ask};
 
 static void ask(ew_call *call, void *arg) {
-    ew_call *question = ew__call_new(call->home, &asker, call);
+    ew_call *question = ew__call_new(call->executor, &asker, call);
     if (!question)
         abort();
     (void)ew_call_on_cancel(call, on_cancel, arg);
@@ -115,7 +115,7 @@ static void open_call(world *w, ew__peer *peer, unsigned how) {
     unsigned slot = w->n_calls % CALLS;
     if (w->calls[slot])
         return;
-    ew_call *call = ew__call_new(w->conn.home, &caller, w);
+    ew_call *call = ew__call_new(w->conn.executor, &caller, w);
     if (!call)
         abort();
     w->n_calls++;
@@ -131,8 +131,8 @@ static void open_call(world *w, ew__peer *peer, unsigned how) {
 
 static void pass_time(world *w, uint64_t ms) {
     now_ns += EW__MS(ms);
-    ew__home_read_clock(w->conn.home);
-    ew__timers_run(&w->conn.home->timers, w->conn.home->now);
+    ew__executor_read_clock(w->conn.executor);
+    ew__timers_run(&w->conn.executor->timers, w->conn.executor->now);
 }
 
 /* ---- what happens ---- */
@@ -161,7 +161,7 @@ static void act(world *w, ew__peer *peer, uint8_t what) {
 
 static void after(world *w, ew__peer *peer) {
     take_output(w);
-    if (!w->over && w->was_full && w->conn.out.bytes <= w->conn.home->limits->out_low_bytes) {
+    if (!w->over && w->was_full && w->conn.out.bytes <= w->conn.executor->limits->out_low_bytes) {
         w->was_full = false;
         peer->wire->drained(peer);
     }
@@ -194,8 +194,8 @@ static void run(world *w, ew__peer *peer, const uint8_t *data, size_t size) {
     pass_time(w, 100);
     peer->wire->gone(peer, EW_OK);
     pass_time(w, 1000); /* handlers that look late end their calls */
-    check(w->n_ended == w->n_opened && w->conn.home->live_calls == 0);
-    check(ew__timers_next(&w->conn.home->timers) == EW__NEVER);
+    check(w->n_ended == w->n_opened && w->conn.executor->live_calls == 0);
+    check(ew__timers_next(&w->conn.executor->timers) == EW__NEVER);
 }
 
 /* ---- blobs, of which there is one ---- */
@@ -236,23 +236,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     check_sniff(data + 1, size - 1);
     ew__registry registry;
-    ew__home home = {.ops = &home_ops};
+    ew__executor executor = {.ops = &executor_ops};
     add_session_actions(&registry, &env);
     check(ew__registry_add(&registry, "/f/ask", &ew__local_callee, NULL, ask, NULL, NULL) == EW_OK);
-    ew__home_init(&home, &env, &limits);
+    ew__executor_init(&executor, &env, &limits);
     ew__blobs blobs = {.put = put, .get = get};
     ew__site site = {.actions = ew__registry_get(&registry), .blobs = data[0] & 4 ? NULL : &blobs};
     ew__sl_peer peer = {.peer = {.wire = &ew__wire_stepflow, .conn = NULL, .role = data[0] & 1 ? EW__CALL : EW__SERVE}};
     ew__sf_scratch scratch = {.has_asked = false};
-    world w = {.conn = {.ops = &conn_ops, .home = &home, .site = &site, .scratch = &scratch, .stdio = !(data[0] & 2)}};
+    world w = {
+        .conn = {.ops = &conn_ops, .executor = &executor, .site = &site, .scratch = &scratch, .stdio = !(data[0] & 2)}};
     peer.peer.conn = &w.conn;
-    ew__out_init(&w.conn.out, &home.blocks);
+    ew__out_init(&w.conn.out, &executor.blocks);
     ew__buf_init(&w.sent, ew_env_default(), SIZE_MAX / 2);
     run(&w, &peer.peer, data + 1, size - 1);
     ew__buf_done(&w.sent);
     ew__out_done(&w.conn.out);
     ew__actions_unref(site.actions);
-    ew__home_done(&home);
+    ew__executor_done(&executor);
     ew__registry_done(&registry);
     return 0;
 }

@@ -3,7 +3,7 @@
  * no table has a name twice, and what becomes JSON is JSON.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "config/rrq.h"
+#include "compat/rrq/settings.h"
 #include "config_tree.h"
 #include <everywire/json.h>
 

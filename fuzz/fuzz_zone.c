@@ -7,8 +7,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/util.h"
-#include "queue/cron.h"
-#include "queue/cron_zone.h"
+#include "jobs/cron.h"
+#include "jobs/cron_zone.h"
 #include <stdlib.h>
 
 #define YEARS_200_MS (INT64_C(200) * 366 * 86400 * 1000)

@@ -27,7 +27,7 @@ typedef struct caller_state {
 
 typedef struct world {
     ew__conn conn; /* first */
-    ew__home *home;
+    ew__executor *executor;
     ew__peer *peer; /* NULL: there is no connection */
     uint8_t mode;
     bool over; /* the wire has closed the connection */
@@ -38,7 +38,7 @@ typedef struct world {
 
 /* So that a call finds its world. */
 typedef struct world_home {
-    ew__home home; /* first */
+    ew__executor executor; /* first */
     world *w;
 } world_home;
 
@@ -74,7 +74,7 @@ static inline void connect_client(world *w) {
     w->peer = calloc(1, CLIENT_WIRE.call_size);
     check(w->peer != NULL);
     w->over = w->paused = false;
-    ew__out_init(&w->conn.out, &w->home->blocks);
+    ew__out_init(&w->conn.out, &w->executor->blocks);
     *w->peer = (ew__peer){.wire = &CLIENT_WIRE, .conn = &w->conn, .role = EW__CALL};
     check(CLIENT_WIRE.init(w->peer) == EW_OK);
 }
@@ -102,7 +102,7 @@ static inline void leave(caller_state *caller) {
 
 static inline ew_err on_chunk(ew_call *call, ew_str json) {
     caller_state *caller = call->caller_ud;
-    uint8_t mode = ew__container_of(call->home, world_home, home)->w->mode;
+    uint8_t mode = ew__container_of(call->executor, world_home, executor)->w->mode;
     check(caller->open && ew_json_check(json, NULL) == EW_OK);
     if (mode & LEAVES_AT_CHUNK)
         leave(caller);
@@ -135,13 +135,13 @@ static inline void open_call(world *w, unsigned how) {
         return;
     check_ended(caller);
     ew_call_unref(caller->call);
-    ew_call *call = ew__call_new(w->home, &caller_ops, caller);
+    ew_call *call = ew__call_new(w->executor, &caller_ops, caller);
     check(call != NULL);
     *caller = (caller_state){.call = ew_call_ref(call), .open = true};
     w->n_opened++;
     if (how & 16)
-        call->deadline = w->home->now + EW__MS(1000);
-    ew__trace_new(&call->trace, &w->home->rng);
+        call->deadline = w->executor->now + EW__MS(1000);
+    ew__trace_new(&call->trace, &w->executor->rng);
     fill_call(call, how);
     ew__call_open_on(call, &opening, w->peer);
 }
@@ -150,8 +150,8 @@ static inline void open_call(world *w, unsigned how) {
 
 static inline void pass_time(world *w, uint64_t ms) {
     now_ns += EW__MS(ms);
-    ew__home_read_clock(w->home);
-    ew__timers_run(&w->home->timers, w->home->now);
+    ew__executor_read_clock(w->executor);
+    ew__timers_run(&w->executor->timers, w->executor->now);
 }
 
 static inline void act(world *w, uint8_t what) {
@@ -232,7 +232,7 @@ static inline void run(world *w, const uint8_t *data, size_t size) {
         check(!w->callers[i].open);
         ew_call_unref(w->callers[i].call);
     }
-    check(w->home->live_calls == 0 && ew__timers_next(&w->home->timers) == EW__NEVER);
+    check(w->executor->live_calls == 0 && ew__timers_next(&w->executor->timers) == EW__NEVER);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -244,16 +244,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew_limits_complete(&limits);
     if (size < 2)
         return 0;
-    world_home home = {.home = {.ops = &home_ops}};
-    ew__home_init(&home.home, &env, &limits);
+    world_home executor = {.executor = {.ops = &executor_ops}};
+    ew__executor_init(&executor.executor, &env, &limits);
     ew__site site = {.port = 80, .authority = EW_STR("h"), .path = EW_STR("/p")};
-    world w = {.home = &home.home, .mode = data[0]};
-    w.conn = (ew__conn){.ops = &conn_ops, .home = &home.home, .site = &site};
+    world w = {.executor = &executor.executor, .mode = data[0]};
+    w.conn = (ew__conn){.ops = &conn_ops, .executor = &executor.executor, .site = &site};
     w.conn.scratch = calloc(1, CLIENT_WIRE.scratch_size);
     check(w.conn.scratch != NULL);
-    home.w = &w;
+    executor.w = &w;
     run(&w, data, size);
-    ew__home_done(&home.home);
+    ew__executor_done(&executor.executor);
     free(w.conn.scratch);
     return 0;
 }

@@ -29,18 +29,18 @@ static inline void fuzz_random(void *ud, void *bytes, size_t n) {
     memset(bytes, 0, n);
 }
 
-static inline bool always_here(const ew__home *home) {
-    (void)home;
+static inline bool always_here(const ew__executor *executor) {
+    (void)executor;
     return true;
 }
 
-static inline void never_posted(ew__home *home, ew__task *task) {
-    (void)home;
+static inline void never_posted(ew__executor *executor, ew__task *task) {
+    (void)executor;
     (void)task;
     abort();
 }
 
-static const ew__home_ops home_ops = {.here = always_here, .post = never_posted};
+static const ew__executor_ops executor_ops = {.here = always_here, .post = never_posted};
 
 /* ---- actions ---- */
 

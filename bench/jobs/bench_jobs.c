@@ -91,7 +91,7 @@ static void enqueue(ew__store *store, unsigned producer_number, unsigned i, int6
     (void)snprintf(id, sizeof id, "%08x-%u-job-%08x", i * 2654435761u, producer_number, i);
     ew__arena arena;
     ew__arena_init(&arena, ew_env_default(), NULL, 0);
-    ew__op op = {.kind = EW__OP_ENQUEUE, .arena = &arena};
+    ew__store_request op = {.kind = EW__OP_ENQUEUE, .arena = &arena};
     op.u.enqueue.job = (ew__job){.id = ew_str_from(id),
                                  .function = EW_STR("echo"),
                                  .queue = EW_STR("default"),
@@ -132,7 +132,7 @@ static void on_changed(ew__watcher *watcher, unsigned what) {
     pthread_mutex_unlock(&w->lock);
 }
 
-static void on_end(ew__op *op) {
+static void on_end(ew__store_request *op) {
     worker *w = op->ud;
     if (op->err != EW_OK)
         die(op->problem);
@@ -145,7 +145,7 @@ static void on_end(ew__op *op) {
 }
 
 static void complete(worker *w, const ew__job *job) {
-    ew__op *op = ew__zalloc(ew_env_default(), sizeof *op);
+    ew__store_request *op = ew__zalloc(ew_env_default(), sizeof *op);
     if (op == NULL)
         die("no memory");
     op->kind = EW__OP_CHANGE;
@@ -167,7 +167,7 @@ static void complete(worker *w, const ew__job *job) {
 
 static size_t claim(ew__store *store, ew__arena *arena, uint32_t max, ew__job **ret) {
     ew__claim_queue queue = {EW_STR("default"), max};
-    ew__op op = {.kind = EW__OP_CLAIM, .arena = arena};
+    ew__store_request op = {.kind = EW__OP_CLAIM, .arena = arena};
     op.u.claim = (ew__op_claim){
         .worker = EW_STR("w"), .queues = &queue, .n_queues = 1, .max = max, .now = wall() + 1, .lease_ms = 15000};
     if (ew__store_do(store, &op) != EW_OK)
@@ -279,7 +279,7 @@ static void compare_claims(ew__store *few, ew__store *many, unsigned queued) {
 static double queues_ms(ew__store *store, bool counts) {
     ew__arena arena;
     ew__arena_init(&arena, ew_env_default(), NULL, 0);
-    ew__op op = {.kind = EW__OP_QUEUES, .arena = &arena};
+    ew__store_request op = {.kind = EW__OP_QUEUES, .arena = &arena};
     op.u.queues.counts = counts;
     double begin = now_s();
     if (ew__store_do(store, &op) != EW_OK)

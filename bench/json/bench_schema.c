@@ -3,7 +3,7 @@
  * death of matchers which go back. bench_schema [ROUNDS]: the best of so many samples, in processor time.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "json/schema.h"
+#include "schema/schema.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "api/app.h"
+#include "gateway/app.h"
 #include "support/port.h"
 #include "support/sink.h"
 #include <arpa/inet.h>
@@ -96,17 +96,17 @@ static void load(target *t, unsigned round, double length, unsigned connections)
 
 /* ---- without the kernel ---- */
 
-static bool always_here(const ew__home *home) {
-    (void)home;
+static bool always_here(const ew__executor *executor) {
+    (void)executor;
     return true;
 }
 
-static void never_posted(ew__home *home, ew__task *task) {
-    (void)home;
+static void never_posted(ew__executor *executor, ew__task *task) {
+    (void)executor;
     (void)task;
 }
 
-static const ew__home_ops home_ops = {.here = always_here, .post = never_posted};
+static const ew__executor_ops executor_ops = {.here = always_here, .post = never_posted};
 
 static void release(ew_call *call, const ew__end *end) {
     (void)end;
@@ -118,12 +118,12 @@ static const ew__caller_ops caller = {.end = release};
 enum { CALLS = 200000, KEEP = 1000 };
 
 /* take: the texts are asked for, which empties the queue; else it fills and the rest is dropped. */
-static double call_ns(ew__home *home, ew__spans *spans, ew__action *action, bool take, ew__buf *body) {
+static double call_ns(ew__executor *executor, ew__spans *spans, ew__action *action, bool take, ew__buf *body) {
     double best = 1e18;
     for (int round = 0; round < 5; round++) {
         double begin = seconds(CLOCK_THREAD_CPUTIME_ID);
         for (int i = 0; i < CALLS; i++) {
-            ew_call *call = ew__call_new(home, &caller, NULL);
+            ew_call *call = ew__call_new(executor, &caller, NULL);
             if (!call)
                 die("no memory");
             call->input = EW_STR(
@@ -144,7 +144,7 @@ static void without_kernel(void) {
     const ew_env *env = ew_env_default();
     ew_limits limits = {0};
     ew__registry registry;
-    ew__home home = {.ops = &home_ops};
+    ew__executor executor = {.ops = &executor_ops};
     ew__action *action = NULL;
     ew__spans spans;
     ew__buf body;
@@ -152,24 +152,24 @@ static void without_kernel(void) {
     if (ew__registry_init(&registry, env) != EW_OK ||
         ew__registry_add(&registry, "/flow/echo", &ew__local_callee, NULL, echo, NULL, NULL) != EW_OK)
         die("no memory");
-    ew__home_init(&home, env, &limits);
+    ew__executor_init(&executor, env, &limits);
     ew__actions *actions = ew__registry_get(&registry);
     if (ew__actions_find(actions, EW_STR("/flow/echo"), &action) != EW_OK)
         die("no action");
-    ew__spans_init(&spans, &home);
+    ew__spans_init(&spans, &executor);
     ew__buf_init(&body, env, 1 << 24);
-    double off = call_ns(&home, &spans, action, false, &body);
+    double off = call_ns(&executor, &spans, action, false, &body);
     ew__spans_enable(&spans, true, false);
-    double full = call_ns(&home, &spans, action, false, &body);
+    double full = call_ns(&executor, &spans, action, false, &body);
     while (ew__spans_next(&spans, &body))
         ew__spans_told(&spans, true);
-    double written = call_ns(&home, &spans, action, true, &body);
+    double written = call_ns(&executor, &spans, action, true, &body);
     printf("without the kernel, ns CPU per call: off %.0f; queue full %+.0f; queued and written %+.0f\n", off,
            full - off, written - off);
     ew__buf_done(&body);
     ew__spans_done(&spans);
     ew__actions_unref(actions);
-    ew__home_done(&home);
+    ew__executor_done(&executor);
     ew__registry_done(&registry);
 }
 

@@ -12,17 +12,17 @@
 #include <stdlib.h>
 #include <time.h>
 
-static bool always_here(const ew__home *home) {
-    (void)home;
+static bool always_here(const ew__executor *executor) {
+    (void)executor;
     return true;
 }
 
-static void never_posted(ew__home *home, ew__task *task) {
-    (void)home;
+static void never_posted(ew__executor *executor, ew__task *task) {
+    (void)executor;
     (void)task;
 }
 
-static const ew__home_ops home_ops = {.here = always_here, .post = never_posted};
+static const ew__executor_ops executor_ops = {.here = always_here, .post = never_posted};
 
 static void throw_away(ew__conn *conn) { ew__out_consume(&conn->out, conn->out.bytes); }
 
@@ -86,14 +86,15 @@ int main(int argc, char **argv) {
     ew_limits limits = {0};
     ew_limits_complete(&limits);
     ew__registry registry;
-    ew__home home = {.ops = &home_ops};
+    ew__executor executor = {.ops = &executor_ops};
     if (ew__registry_init(&registry, env) != EW_OK ||
         ew__registry_add(&registry, "/flow/echo", &ew__local_callee, NULL, echo, NULL, NULL) != EW_OK)
         return 1;
-    ew__home_init(&home, env, &limits);
+    ew__executor_init(&executor, env, &limits);
     ew__site site = {.port = 3400, .actions = ew__registry_get(&registry)};
-    ew__conn conn = {.ops = &conn_ops, .home = &home, .site = &site, .scratch = calloc(1, wire->scratch_size + 1)};
-    ew__out_init(&conn.out, &home.blocks);
+    ew__conn conn = {
+        .ops = &conn_ops, .executor = &executor, .site = &site, .scratch = calloc(1, wire->scratch_size + 1)};
+    ew__out_init(&conn.out, &executor.blocks);
     ew__peer *peer = calloc(1, wire->serve_size);
     size_t capacity = (payload + 300) * depth;
     char *bytes = malloc(capacity);
@@ -109,7 +110,7 @@ int main(int argc, char **argv) {
     for (unsigned r = 0; r < rounds; r++) {
         double t0 = cpu_ns();
         for (unsigned i = 0; i < requests; i += depth) {
-            ew__home_read_clock(&home);
+            ew__executor_read_clock(&executor);
             wire->input(peer, (const uint8_t *)bytes, n);
         }
         double ns = (cpu_ns() - t0) / requests;
@@ -120,7 +121,7 @@ int main(int argc, char **argv) {
     wire->gone(peer, EW_OK);
     ew__out_done(&conn.out);
     ew__actions_unref(site.actions);
-    ew__home_done(&home);
+    ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(conn.scratch);
     free(peer);

@@ -70,13 +70,13 @@ uint64_t ew__siphash13(const uint64_t seed[2], const void *bytes, size_t n) {
 
 /* ---- the map ---- */
 
-static uint32_t home(const ew__map *map, uint64_t hash) { return (uint32_t)hash & (map->n_slots - 1); }
+static uint32_t executor(const ew__map *map, uint64_t hash) { return (uint32_t)hash & (map->n_slots - 1); }
 
 static uint32_t after(const ew__map *map, uint32_t slot) { return (slot + 1) & (map->n_slots - 1); }
 
 /* The slot of a key, or the free slot where the search ended. The table is never full. */
 static uint32_t find(const ew__map *map, ew_str key, uint64_t hash) {
-    uint32_t slot = home(map, hash);
+    uint32_t slot = executor(map, hash);
     for (; map->slots[slot] != 0; slot = after(map, slot)) {
         const ew__map_entry *entry = &map->entries[map->slots[slot] - 1];
         if (entry->hash == hash && ew__str_is(entry->key, key)) {
@@ -88,7 +88,7 @@ static uint32_t find(const ew__map *map, ew_str key, uint64_t hash) {
 
 /* The slot that holds an entry that is known to be there. */
 static uint32_t slot_of(const ew__map *map, uint32_t index) {
-    uint32_t slot = home(map, map->entries[index].hash);
+    uint32_t slot = executor(map, map->entries[index].hash);
     while (map->slots[slot] != index + 1) {
         slot = after(map, slot);
     }
@@ -140,7 +140,7 @@ static ew_err grow(ew__map *map) {
     map->slots = slots;
     map->n_slots = n_slots;
     for (uint32_t i = 0; i < map->n; i++) {
-        uint32_t slot = home(map, map->entries[i].hash);
+        uint32_t slot = executor(map, map->entries[i].hash);
         while (slots[slot] != 0) {
             slot = after(map, slot);
         }
@@ -192,7 +192,7 @@ void *ew__map_add(ew__map *map, ew_str key, void *value, ew_err *ret_err) {
 static void close_gap(ew__map *map, uint32_t gap) {
     uint32_t mask = map->n_slots - 1;
     for (uint32_t slot = after(map, gap); map->slots[slot] != 0; slot = after(map, slot)) {
-        uint32_t from_home = (slot - home(map, map->entries[map->slots[slot] - 1].hash)) & mask;
+        uint32_t from_home = (slot - executor(map, map->entries[map->slots[slot] - 1].hash)) & mask;
         if (from_home >= ((slot - gap) & mask)) {
             map->slots[gap] = map->slots[slot];
             gap = slot;

@@ -45,9 +45,11 @@ unsigned ew__edit_distance(ew_str a, ew_str b) {
     return old[b.len];
 }
 
-void ew__near_init(ew__near *near, ew_str word) { *near = (ew__near){.word = word, .distance = UINT_MAX}; }
+void ew__suggestion_init(ew__suggestion *near, ew_str word) {
+    *near = (ew__suggestion){.word = word, .distance = UINT_MAX};
+}
 
-void ew__near_try(ew__near *near, ew_str candidate) {
+void ew__suggestion_try(ew__suggestion *near, ew_str candidate) {
     unsigned limit = near->word.len < 6 ? 1 : (unsigned)(near->word.len > WORD_MAX ? 0 : near->word.len / 3);
     unsigned distance = ew__edit_distance(near->word, candidate);
     bool begun = near->word.len >= 3 && candidate.len > near->word.len &&
@@ -68,10 +70,10 @@ void ew__opts_init(ew__opts *opts, const ew__opt *table, int argc, char *const *
 }
 
 static int bad_unknown(ew__opts *opts, ew_str name) {
-    ew__near near;
-    ew__near_init(&near, name);
+    ew__suggestion near;
+    ew__suggestion_init(&near, name);
     for (const ew__opt *o = opts->table; o->name; o++) {
-        ew__near_try(&near, ew_str_from(o->name));
+        ew__suggestion_try(&near, ew_str_from(o->name));
     }
     int shown = name.len > 80 ? 80 : (int)name.len;
     if (near.best.ptr) {

@@ -75,14 +75,14 @@ bool ew__limit_parse(const char *name, ew_str text, uint64_t *ret);
 unsigned ew__edit_distance(ew_str a, ew_str b);
 
 /* Finds the nearest of many names: init, try each, read best (ptr NULL: none is near enough to be meant). */
-typedef struct ew__near {
+typedef struct ew__suggestion {
     ew_str word;
     ew_str best;
     unsigned distance;
-} ew__near;
+} ew__suggestion;
 
-void ew__near_init(ew__near *near, ew_str word);
-void ew__near_try(ew__near *near, ew_str candidate);
+void ew__suggestion_init(ew__suggestion *near, ew_str word);
+void ew__suggestion_try(ew__suggestion *near, ew_str candidate);
 
 /*
  * The options of TLS, the same for those who serve and those who call; their ids are beyond all others. To be put into

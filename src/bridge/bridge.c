@@ -1,5 +1,5 @@
 /*
- * bridge/bridge.c: see bridge.h. One join for each call, in the near call's memory. Everything happens on one home, so
+ * bridge/bridge.c: see bridge.h. One join for each call, in the near call's memory. Everything happens on one executor, so
  * that the only care is for what happens inside something else: an end inside an open, a cancel inside a chunk.
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,18 +24,18 @@ static void try_next(join *j);
 
 /* ---- memory ---- */
 
-ew__far *ew__far_ref(ew__far *far) {
+ew__upstream *ew__upstream_ref(ew__upstream *far) {
     atomic_fetch_add_explicit(&far->refs, 1, memory_order_relaxed);
     return far;
 }
 
-void ew__far_unref(ew__far *far) {
+void ew__upstream_unref(ew__upstream *far) {
     if (atomic_fetch_sub_explicit(&far->refs, 1, memory_order_acq_rel) == 1)
         far->free(far);
 }
 
-ew__bridge *ew__bridge_new(const ew_env *env, ew__far *const *fars, const ew_str *names, uint32_t n) {
-    size_t size = sizeof(ew__bridge) + n * (sizeof(ew__far *) + sizeof(ew_str));
+ew__bridge *ew__bridge_new(const ew_env *env, ew__upstream *const *fars, const ew_str *names, uint32_t n) {
+    size_t size = sizeof(ew__bridge) + n * (sizeof(ew__upstream *) + sizeof(ew_str));
     for (uint32_t i = 0; i < n; i++)
         size += names[i].len;
     ew__bridge *bridge = ew__zalloc(env, size);
@@ -46,10 +46,10 @@ ew__bridge *ew__bridge_new(const ew_env *env, ew__far *const *fars, const ew_str
     bridge->size = size;
     bridge->n_fars = n;
     bridge->names = (ew_str *)(void *)(bridge + 1);
-    bridge->fars = (ew__far **)(void *)(bridge->names + n);
+    bridge->fars = (ew__upstream **)(void *)(bridge->names + n);
     char *text = (char *)(bridge->fars + n);
     for (uint32_t i = 0; i < n; i++) {
-        bridge->fars[i] = ew__far_ref(fars[i]);
+        bridge->fars[i] = ew__upstream_ref(fars[i]);
         memcpy(text, names[i].ptr, names[i].len);
         bridge->names[i] = ew__str(text, names[i].len);
         text += names[i].len;
@@ -62,7 +62,7 @@ void ew__bridge_drop(void *ud) {
     if (atomic_fetch_sub_explicit(&bridge->refs, 1, memory_order_acq_rel) != 1)
         return;
     for (uint32_t i = 0; i < bridge->n_fars; i++)
-        ew__far_unref(bridge->fars[i]);
+        ew__upstream_unref(bridge->fars[i]);
     ew__free(bridge->env, bridge, bridge->size);
 }
 
@@ -100,12 +100,12 @@ static bool may_go_elsewhere(const join *j, const ew_call *far, const ew__end *e
     return unstarted && !j->committed && !j->cancelled && j->near->caller_open && j->tried < j->bridge->n_fars;
 }
 
-static ew__far *far_of(const join *j) { return j->bridge->fars[(j->first + j->tried - 1) % j->bridge->n_fars]; }
+static ew__upstream *far_of(const join *j) { return j->bridge->fars[(j->first + j->tried - 1) % j->bridge->n_fars]; }
 
 static void note_health(const join *j, const ew__end *end) {
     atomic_ullong *down_until = &far_of(j)->down_until;
     if (is_away(end))
-        atomic_store_explicit(down_until, j->near->home->now + EW__MS(EW__FAR_PAUSE_MS), memory_order_relaxed);
+        atomic_store_explicit(down_until, j->near->executor->now + EW__MS(EW__FAR_PAUSE_MS), memory_order_relaxed);
     else if (atomic_load_explicit(down_until, memory_order_relaxed))
         atomic_store_explicit(down_until, 0, memory_order_relaxed);
 }
@@ -114,7 +114,7 @@ static void note_health(const join *j, const ew__end *end) {
 static void pass_fault(const join *j, const ew_fault *from) {
     ew_fault fault = *from;
     if (j->hides_stack && fault.details.len)
-        ew__stack_trace_remove(&j->near->arena, j->near->home->env, &fault.details);
+        ew__stack_trace_remove(&j->near->arena, j->near->executor->env, &fault.details);
     ew__call_fault(j->near, &fault);
 }
 
@@ -212,9 +212,9 @@ static void fail_near(join *j, ew_status status, ew_str message) {
 }
 
 /* The one whose turn it is, unless it was not reached lately and another was. */
-static ew__far *choose(join *j) {
+static ew__upstream *choose(join *j) {
     const ew__bridge *bridge = j->bridge;
-    uint64_t now = j->near->home->now;
+    uint64_t now = j->near->executor->now;
     if (j->tried == 0 && bridge->n_fars > 1) {
         j->first = atomic_fetch_add_explicit(&j->bridge->turn, 1, memory_order_relaxed) % bridge->n_fars;
         for (uint32_t i = 0; i < bridge->n_fars; i++) {
@@ -229,8 +229,8 @@ static ew__far *choose(join *j) {
     return far_of(j);
 }
 
-static bool spans_wanted(const ew__home *home) {
-    const ew__observer *observer = home->observer;
+static bool spans_wanted(const ew__executor *executor) {
+    const ew__observer *observer = executor->observer;
     while (observer && !observer->spans)
         observer = observer->next;
     return observer != NULL;
@@ -239,7 +239,7 @@ static bool spans_wanted(const ew__home *home) {
 /* Where the far call stands in its trace. Without memory it stands at the beginning. */
 static void fill_path(ew_call *near, ew_call *far) {
     ew__buf path;
-    ew__buf_init(&path, near->home->env, (size_t)64 * 1024);
+    ew__buf_init(&path, near->executor->env, (size_t)64 * 1024);
     if (ew__trace_path(&path, near->trace_path, near->key, false) == EW_OK)
         (void)ew__arena_str(&near->arena, ew__buf_view(&path), &far->trace_path);
     ew__buf_done(&path);
@@ -247,19 +247,19 @@ static void fill_path(ew_call *near, ew_call *far) {
 
 /* The trace goes on: a span of its own if somebody here tells of it, else the peer's hangs on that of the near call. */
 static void fill_trace(ew_call *near, ew_call *far, bool traces) {
-    bool own = spans_wanted(near->home);
+    bool own = spans_wanted(near->executor);
     if (!traces && !own)
         return;
     const ew__trace *above = ew__call_trace(near);
     far->trace = *above;
     far->tracestate = near->tracestate;
     if (own) {
-        ew__trace_child(&far->trace, &far->home->rng, above);
+        ew__trace_child(&far->trace, &far->executor->rng, above);
         fill_path(near, far);
     }
 }
 
-static void fill(join *j, ew_call *far, const ew__far *to) {
+static void fill(join *j, ew_call *far, const ew__upstream *to) {
     ew_call *near = j->near;
     far->key = j->bridge->names[(j->first + j->tried - 1) % j->bridge->n_fars];
     far->input = near->input;
@@ -279,7 +279,7 @@ static void fill(join *j, ew_call *far, const ew__far *to) {
  * What came with the call goes along if the wire takes it; docs/bridge.md says which does. NULL, or why it cannot carry
  * the call at all.
  */
-static const char *carry(ew_call *far, const ew_call *near, const ew__far *to) {
+static const char *carry(ew_call *far, const ew_call *near, const ew__upstream *to) {
     ew_request_options ask = {
         .action = far->key, .input = far->input, .stream = far->wants_chunks, .input_stream = far->has_input};
     const char *why = to->refuses ? to->refuses(&ask) : NULL;
@@ -305,8 +305,8 @@ static const char *carry(ew_call *far, const ew_call *near, const ew__far *to) {
 }
 
 static void try_next(join *j) {
-    ew__far *to = choose(j);
-    ew_call *far = ew__call_new(j->near->home, &far_caller, j);
+    ew__upstream *to = choose(j);
+    ew_call *far = ew__call_new(j->near->executor, &far_caller, j);
     if (!far) {
         fail_near(j, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory, or too many calls"));
         return;
@@ -335,8 +335,9 @@ static void on_near_open(ew_call *near) {
         ew__call_fail_as(near, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
         return;
     }
-    *j = (join){
-        .near = ew_call_ref(near), .bridge = bridge, .hides_stack = !ew__stack_trace_is_shown(near->home, near->who)};
+    *j = (join){.near = ew_call_ref(near),
+                .bridge = bridge,
+                .hides_stack = !ew__stack_trace_is_shown(near->executor, near->who)};
     near->callee_ud = j;
     try_next(j);
 }

@@ -60,7 +60,7 @@ static int64_t next_expiry(const ew__tokens *tokens, int64_t now_ms) {
     return next;
 }
 
-/* One of the homes looks, when it is time. */
+/* One of the executors looks, when it is time. */
 static void look(ew__access *access, uint64_t now) {
     unsigned long long at = atomic_load_explicit(&access->look_at, memory_order_relaxed);
     if (access->look && now >= at &&
@@ -88,20 +88,20 @@ static bool unknown(const ew__who *who, ew_fault *ret) {
 }
 
 /* His token; NULL: he has none that is good. */
-static const ew__token *token_of(ew__home *home, const ew__who *who) {
+static const ew__token *token_of(ew__executor *executor, const ew__who *who) {
     if (!who || who->kind != EW__WHO_TOKEN)
         return NULL;
-    look(home->gate->access, home->now);
-    use_newest(home->gate);
-    return ew__tokens_find(home->gate->tokens, who->digest, (int64_t)home->env->wall_ms(home->env->ud));
+    look(executor->gate->access, executor->now);
+    use_newest(executor->gate);
+    return ew__tokens_find(executor->gate->tokens, who->digest, (int64_t)executor->env->wall_ms(executor->env->ud));
 }
 
-static bool needs_none(const ew__home *home, const ew__who *who) {
-    return EW__LIKELY(!home->gate) || !home->gate->access->required || (who && who->kind == EW__WHO_OWNER);
+static bool needs_none(const ew__executor *executor, const ew__who *who) {
+    return EW__LIKELY(!executor->gate) || !executor->gate->access->required || (who && who->kind == EW__WHO_OWNER);
 }
 
-ew__principal ew__principal_of(const ew__home *home, const ew__who *who) {
-    bool required = home->gate && home->gate->access->required;
+ew__principal ew__principal_of(const ew__executor *executor, const ew__who *who) {
+    bool required = executor->gate && executor->gate->access->required;
     ew__principal principal = {.kind = required && who ? who->kind : EW__WHO_STRANGER};
     if (who && (required || who->kind == EW__WHO_OWNER))
         memcpy(principal.digest, who->digest, sizeof principal.digest);
@@ -118,39 +118,41 @@ bool ew__principal_equal(const ew__principal *a, const ew__principal *b) {
 }
 
 /* A client that loses an accepted identity has no further attempt on its connection. */
-bool ew__gate_show(ew__home *home, ew__who *who, ew_str token, ew_fault *ret) {
-    if (needs_none(home, who))
+bool ew__gate_present_token(ew__executor *executor, ew__who *who, ew_str token, ew_fault *ret) {
+    if (needs_none(executor, who))
         return true;
-    ew__clients *clients = home->gate->access->clients;
+    ew__clients *clients = executor->gate->access->clients;
     bool had_identity = who->accepted;
     who->kind = EW__WHO_TOKEN;
     ew__sha256_of(token.ptr, token.len, who->digest);
-    who->accepted = token_of(home, who) != NULL;
+    who->accepted = token_of(executor, who) != NULL;
     if (who->accepted)
         return true;
     if (had_identity)
         who->refusals = UINT32_MAX;
-    uint64_t wait = who->client ? ew__clients_shut(clients, who->client, home->now) : 0;
+    uint64_t wait = who->client ? ew__clients_shut(clients, who->client, executor->now) : 0;
     if (wait)
         return hold_off(ret, wait, EW_STR("too many invalid tokens came from this address; wait a moment"));
     if (who->client)
-        ew__clients_failed(clients, who->client, home->now);
+        ew__clients_failed(clients, who->client, executor->now);
     return unknown(who, ret);
 }
 
-bool ew__gate_is_pending(const ew__home *home, const ew__who *who) { return !needs_none(home, who) && !who->accepted; }
-
-bool ew__gate_is_last_refusal(const ew__home *home, ew__who *who) {
-    who->refusals += who->refusals < UINT32_MAX;
-    return who->refusals >= home->limits->auth_refusals;
+bool ew__gate_is_pending(const ew__executor *executor, const ew__who *who) {
+    return !needs_none(executor, who) && !who->accepted;
 }
 
-bool ew__gate_changed(ew__home *home) {
-    ew__gate *gate = home->gate;
+bool ew__gate_is_last_refusal(const ew__executor *executor, ew__who *who) {
+    who->refusals += who->refusals < UINT32_MAX;
+    return who->refusals >= executor->limits->auth_refusals;
+}
+
+bool ew__gate_changed(ew__executor *executor) {
+    ew__gate *gate = executor->gate;
     if (!gate || !gate->access->required)
         return false;
-    int64_t now_ms = (int64_t)home->env->wall_ms(home->env->ud);
-    look(gate->access, home->now);
+    int64_t now_ms = (int64_t)executor->env->wall_ms(executor->env->ud);
+    look(gate->access, executor->now);
     use_newest(gate);
     if (gate->swept_version == gate->version && now_ms < gate->expires_ms)
         return false;
@@ -159,8 +161,8 @@ bool ew__gate_changed(ew__home *home) {
     return true;
 }
 
-bool ew__gate_knows(ew__home *home, const ew__who *who, ew_fault *ret) {
-    return needs_none(home, who) || token_of(home, who) || unknown(who, ret);
+bool ew__gate_is_authenticated(ew__executor *executor, const ew__who *who, ew_fault *ret) {
+    return needs_none(executor, who) || token_of(executor, who) || unknown(who, ret);
 }
 
 static bool names(const ew_str *list, size_t n, ew_str text, bool patterns) {
@@ -175,10 +177,10 @@ static bool allows(const ew__token *token, const char *wire, ew_str key) {
            names(token->actions, token->n_actions, key, true);
 }
 
-bool ew__gate_lets(ew__home *home, const ew__who *who, const char *wire, ew_str key, ew_fault *ret) {
-    if (needs_none(home, who))
+bool ew__gate_authorize(ew__executor *executor, const ew__who *who, const char *wire, ew_str key, ew_fault *ret) {
+    if (needs_none(executor, who))
         return true;
-    const ew__token *token = token_of(home, who);
+    const ew__token *token = token_of(executor, who);
     if (!token)
         return unknown(who, ret);
     if (allows(token, wire, key))
@@ -189,10 +191,12 @@ bool ew__gate_lets(ew__home *home, const ew__who *who, const char *wire, ew_str 
                       : EW_STR("this token is not for this wire"));
 }
 
-bool ew__gate_lets_call(ew__home *home, const ew__who *who, const char *wire, const ew__action *action, ew_fault *ret) {
-    if (!ew__gate_lets(home, who, wire, action->key, ret))
+bool ew__gate_authorize_call(ew__executor *executor, const ew__who *who, const char *wire, const ew__action *action,
+                             ew_fault *ret) {
+    if (!ew__gate_authorize(executor, who, wire, action->key, ret))
         return false;
-    uint64_t wait = who && who->client ? ew__clients_take_call(home->gate->access->clients, who->client, home->now) : 0;
+    uint64_t wait =
+        who && who->client ? ew__clients_take_call(executor->gate->access->clients, who->client, executor->now) : 0;
     return !wait || hold_off(ret, wait, EW_STR("too many calls a second from this address"));
 }
 
@@ -208,13 +212,13 @@ static bool may_see(const void *ud, const ew__action *action) {
     return allows(by->token, by->wire, action->key);
 }
 
-ew_err ew__gate_list(ew__home *home, const ew__who *who, const char *wire, const ew__actions *actions, ew__buf *out,
-                     ew_str *ret, ew_fault *fault) {
-    ew__buf_init(out, home->env, SIZE_MAX / 2);
+ew_err ew__gate_list(ew__executor *executor, const ew__who *who, const char *wire, const ew__actions *actions,
+                     ew__buf *out, ew_str *ret, ew_fault *fault) {
+    ew__buf_init(out, executor->env, SIZE_MAX / 2);
     *ret = actions ? actions->listing : EW_STR("{}");
-    if (needs_none(home, who))
+    if (needs_none(executor, who))
         return EW_OK;
-    seen_by by = {.token = token_of(home, who), .wire = wire};
+    seen_by by = {.token = token_of(executor, who), .wire = wire};
     if (!by.token)
         return unknown(who, fault) ? EW_OK : EW_EACCESS;
     if (!names(by.token->wires, by.token->n_wires, ew_str_from(wire), false)) {

@@ -1,6 +1,6 @@
 /*
  * call/access.h: who may call what. One point decides it for every wire: ew__call_open, which asks the gate of the call's
- * home, and ew__gate_list, from which every wire has its list of actions. A wire only says who is at the other end
+ * executor, and ew__gate_list, from which every wire has its list of actions. A wire only says who is at the other end
  * (ew__who); whoever it says nothing about is a stranger, so that a wire that forgets refuses instead of opening.
  *
  * A token is 256 random bits as text; kept is only its digest. May include: base, json.
@@ -9,8 +9,8 @@
 #define EW_CALL_ACCESS_H
 
 #include "base/buf.h"
-#include "base/clients.h"
-#include "base/home.h"
+#include "call/clients.h"
+#include "base/executor.h"
 #include "base/sha256.h"
 #include "call/action.h"
 #include <everywire/status.h>
@@ -92,13 +92,13 @@ typedef struct ew__principal {
     uint8_t digest[EW__SHA256_SIZE]; /* as ew__who.digest */
 } ew__principal;
 
-/* The principal of a caller on that home; who may be NULL. Thread of the home. Never fails. */
-ew__principal ew__principal_of(const ew__home *home, const ew__who *who);
+/* The principal of a caller on that executor; who may be NULL. Thread of the executor. Never fails. */
+ew__principal ew__principal_of(const ew__executor *executor, const ew__who *who);
 bool ew__principal_equal(const ew__principal *a, const ew__principal *b);
 
 /* ---- the gate ---- */
 
-/* What all homes of a program share. */
+/* What all executors of a program share. */
 typedef struct ew__access ew__access;
 struct ew__access {
     const ew_env *env;
@@ -107,7 +107,7 @@ struct ew__access {
     pthread_mutex_t lock;
     ew__tokens *current; /* under the lock; a reference */
     atomic_uint version; /* changes with it */
-    /* Looks whether the list has changed; on any home's thread, once a second while tokens are shown. May be NULL. */
+    /* Looks whether the list has changed; on any executor's thread, once a second while tokens are shown. May be NULL. */
     void (*look)(ew__access *access);
     atomic_ullong look_at; /* monotonic ns */
 };
@@ -116,7 +116,7 @@ void ew__access_init(ew__access *access, const ew_env *env, ew__clients *clients
 void ew__access_done(ew__access *access);
 void ew__access_set(ew__access *access, ew__tokens *tokens); /* takes over the reference; any thread */
 
-/* The gate of one home: home->gate. */
+/* The gate of one executor: executor->gate. */
 struct ew__gate {
     ew__access *access;
     ew__tokens *tokens; /* the version used here */
@@ -133,30 +133,31 @@ void ew__gate_done(ew__gate *gate);
  * or RESOURCE_EXHAUSTED if the address has presented too many invalid ones; *who has no rights then,
  * whatever it had before. A valid token is always accepted. Without a gate nothing is compared.
  */
-bool ew__gate_show(ew__home *home, ew__who *who, ew_str token, ew_fault *ret);
+bool ew__gate_present_token(ew__executor *executor, ew__who *who, ew_str token, ew_fault *ret);
 /* Whether somebody may ask anything at all. false: *ret is UNAUTHENTICATED. */
-bool ew__gate_knows(ew__home *home, const ew__who *who, ew_fault *ret);
+bool ew__gate_is_authenticated(ew__executor *executor, const ew__who *who, ew_fault *ret);
 /*
  * Whether the peer has yet to present a valid token: limits->auth_bytes, auth_ms and auth_refusals
  * apply to its connection. false without access control.
  */
-bool ew__gate_is_pending(const ew__home *home, const ew__who *who);
+bool ew__gate_is_pending(const ew__executor *executor, const ew__who *who);
 /* Counts a refused request of such a peer. true: it was the last one, the caller closes the connection. */
-bool ew__gate_is_last_refusal(const ew__home *home, ew__who *who);
+bool ew__gate_is_last_refusal(const ew__executor *executor, ew__who *who);
 /*
  * Whether tokens have been revoked, changed or expired since the last call: accepted connections are
- * to be checked again. Checks the file of tokens if that is due. Called periodically on each home.
+ * to be checked again. Checks the file of tokens if that is due. Called periodically on each executor.
  */
-bool ew__gate_changed(ew__home *home);
+bool ew__gate_changed(ew__executor *executor);
 /* Whether he may use what has that key, on that wire. false: *ret is UNAUTHENTICATED or PERMISSION_DENIED. */
-bool ew__gate_lets(ew__home *home, const ew__who *who, const char *wire, ew_str key, ew_fault *ret);
+bool ew__gate_authorize(ew__executor *executor, const ew__who *who, const char *wire, ew_str key, ew_fault *ret);
 /* The same for a call, which counts: false also for RESOURCE_EXHAUSTED. Used by ew__call_open. */
-bool ew__gate_lets_call(ew__home *home, const ew__who *who, const char *wire, const ew__action *action, ew_fault *ret);
+bool ew__gate_authorize_call(ew__executor *executor, const ew__who *who, const char *wire, const ew__action *action,
+                             ew_fault *ret);
 /*
  * The list of actions as he may see it: *ret, which may lie in *out (initialised here, to be freed by the caller in any
  * case). EW_OK; EW_EACCESS: *fault says why not; EW_ENOMEM. actions may be NULL: an empty list.
  */
-ew_err ew__gate_list(ew__home *home, const ew__who *who, const char *wire, const ew__actions *actions, ew__buf *out,
-                     ew_str *ret, ew_fault *fault);
+ew_err ew__gate_list(ew__executor *executor, const ew__who *who, const char *wire, const ew__actions *actions,
+                     ew__buf *out, ew_str *ret, ew_fault *fault);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * call/call.c: the state machine of a call, on its home thread. Two flags carry it: caller_open (somebody waits for
+ * call/call.c: the state machine of a call, on its executor thread. Two flags carry it: caller_open (somebody waits for
  * the end) and callee_open (somebody owes one). The doors from other threads are in post.c, waiting ones in sync.c,
  * local handlers in local.c.
  * SPDX-License-Identifier: Apache-2.0
@@ -11,27 +11,28 @@
 #include "json/text.h"
 #include <stdio.h>
 
-static void dropped(ew__home *home) { atomic_fetch_add_explicit(&home->dropped, 1, memory_order_relaxed); }
+static void dropped(ew__executor *executor) { atomic_fetch_add_explicit(&executor->dropped, 1, memory_order_relaxed); }
 
 /* ---- life ---- */
 
-static void count_live(ew__home *home, int by) {
-    home->live_calls += (uint32_t)by;
-    if (home->live_all)
-        atomic_fetch_add_explicit(home->live_all, (unsigned)by, memory_order_acq_rel);
+static void count_live(ew__executor *executor, int by) {
+    executor->live_calls += (uint32_t)by;
+    if (executor->live_all)
+        atomic_fetch_add_explicit(executor->live_all, (unsigned)by, memory_order_acq_rel);
 }
 
-static bool too_many(const ew__home *home) {
-    uint64_t live = home->live_all ? atomic_load_explicit(home->live_all, memory_order_relaxed) : home->live_calls;
-    return live >= home->limits->calls || (home->budget && ew__budget_is_spent(home->budget));
+static bool too_many(const ew__executor *executor) {
+    uint64_t live =
+        executor->live_all ? atomic_load_explicit(executor->live_all, memory_order_relaxed) : executor->live_calls;
+    return live >= executor->limits->calls || (executor->budget && ew__budget_is_spent(executor->budget));
 }
 
-ew_call *ew__call_new(ew__home *home, const ew__caller_ops *caller, void *ud) {
-    ew_call *call = too_many(home) ? NULL : ew__call_memory_get(home);
+ew_call *ew__call_new(ew__executor *executor, const ew__caller_ops *caller, void *ud) {
+    ew_call *call = too_many(executor) ? NULL : ew__call_memory_get(executor);
     if (!call)
         return NULL;
     atomic_init(&call->refs, 1);
-    call->home = home;
+    call->executor = executor;
     call->caller = caller;
     call->caller_ud = ud;
     call->deadline = EW__NEVER;
@@ -46,7 +47,7 @@ static void destroy(ew_call *call) {
     ew__call_sync_free(call);
     if (call->action)
         ew__action_unref(call->action);
-    ew__call_memory_put(call->home, call);
+    ew__call_memory_put(call->executor, call);
     ew_call_unref(lender);
 }
 
@@ -60,11 +61,11 @@ ew_call *ew_call_ref(ew_call *call) {
 ew_call *ew_call_unref(ew_call *call) {
     if (!call || atomic_fetch_sub_explicit(&call->refs, 1, memory_order_acq_rel) != 1)
         return NULL;
-    if (ew__home_here(call->home)) {
+    if (ew__executor_here(call->executor)) {
         destroy(call);
     } else {
         call->unref_task.fn = unref_task;
-        call->home->ops->post(call->home, &call->unref_task);
+        call->executor->ops->post(call->executor, &call->unref_task);
     }
     return NULL;
 }
@@ -72,32 +73,32 @@ ew_call *ew_call_unref(ew_call *call) {
 /* ---- those who look on ---- */
 
 static void observe_opened(ew_call *call) {
-    for (ew__observer *observer = call->home->observer; observer; observer = observer->next)
+    for (ew__observer *observer = call->executor->observer; observer; observer = observer->next)
         if (observer->opened)
             observer->opened(observer, call);
 }
 
 static void observe_chunks(ew_call *call, size_t n) {
-    for (ew__observer *observer = call->home->observer; observer; observer = observer->next)
+    for (ew__observer *observer = call->executor->observer; observer; observer = observer->next)
         if (observer->chunks)
             observer->chunks(observer, call, n);
 }
 
 static void observe_ended(ew_call *call, const ew__end *end) {
-    if (!call->home->observer)
+    if (!call->executor->observer)
         return;
-    uint64_t duration = ew__home_read_clock(call->home) - call->opened_at;
-    for (ew__observer *observer = call->home->observer; observer; observer = observer->next)
+    uint64_t duration = ew__executor_read_clock(call->executor) - call->opened_at;
+    for (ew__observer *observer = call->executor->observer; observer; observer = observer->next)
         if (observer->ended)
             observer->ended(observer, call, end, duration);
 }
 
 static void observe_left(ew_call *call) {
-    if (!call->home->observer)
+    if (!call->executor->observer)
         return;
     bool was_cancelled = atomic_load_explicit(&call->cancelled, memory_order_relaxed);
-    uint64_t after = was_cancelled ? ew__home_read_clock(call->home) - call->cancelled_at : 0;
-    for (ew__observer *observer = call->home->observer; observer; observer = observer->next)
+    uint64_t after = was_cancelled ? ew__executor_read_clock(call->executor) - call->cancelled_at : 0;
+    for (ew__observer *observer = call->executor->observer; observer; observer = observer->next)
         if (observer->left)
             observer->left(observer, call, after);
 }
@@ -105,13 +106,13 @@ static void observe_left(ew_call *call) {
 /* ---- towards the caller ---- */
 
 static void tell_end(ew_call *call, const ew__end *end) {
-    ew__home *home = call->home;
+    ew__executor *executor = call->executor;
     if (!call->caller_open) {
-        dropped(home);
+        dropped(executor);
         return;
     }
     call->caller_open = false;
-    ew__timer_stop(&home->timers, &call->deadline_timer);
+    ew__timer_stop(&executor->timers, &call->deadline_timer);
     observe_ended(call, end);
     call->caller->end(call, end);
 }
@@ -145,7 +146,7 @@ static void on_deadline(ew__timer *timer, uint64_t now) {
  */
 static bool is_our_deadline(const ew_call *call, ew_status status) {
     return status == EW_STATUS_DEADLINE_EXCEEDED && !call->action && call->deadline != EW__NEVER &&
-           call->home->now + EW__MS(20) >= call->deadline;
+           call->executor->now + EW__MS(20) >= call->deadline;
 }
 
 void ew__call_detach(ew_call *call) {
@@ -156,22 +157,22 @@ void ew__call_detach(ew_call *call) {
 
 /* The callee is done with the call, however that came about: its timers, its queue and its reference go. */
 static ew_err finish(ew_call *call, const ew__end *end) {
-    ew__home *home = call->home;
+    ew__executor *executor = call->executor;
     if (!call->callee_open) {
-        dropped(home);
+        dropped(executor);
         return EW_EENDED;
     }
     call->callee_open = false;
     ew__call_detach(call);
-    ew__timer_stop(&home->timers, &call->after_timer);
-    ew__timer_stop(&home->timers, &call->room_timer);
+    ew__timer_stop(&executor->timers, &call->after_timer);
+    ew__timer_stop(&executor->timers, &call->room_timer);
     tell_end(call, end);
-    count_live(home, -1);
+    count_live(executor, -1);
     observe_left(call);
     ew__input_queue_clear(call);
     ew_call_unref(call);
-    if (home->live_calls == 0 && home->on_idle)
-        home->on_idle(home);
+    if (executor->live_calls == 0 && executor->on_idle)
+        executor->on_idle(executor);
     return EW_OK;
 }
 
@@ -186,13 +187,13 @@ static void keep_fault(ew_call *call, ew_fault *fault) {
 /* ---- limits of payloads ---- */
 
 static bool is_within(const ew_call *call, ew_str json, size_t others) {
-    return EW__LIKELY(json.len + others <= ew__payload_bytes(call->home->limits) &&
+    return EW__LIKELY(json.len + others <= ew__payload_bytes(call->executor->limits) &&
                       (!call->deep || ew__json_is_payload(json)));
 }
 
 /* The fault of a payload that is not within its limits; `what` is one of the few names of payloads. */
 static ew_fault excess(ew_call *call, const char *what, ew_str json, size_t others) {
-    uint64_t most = ew__payload_bytes(call->home->limits);
+    uint64_t most = ew__payload_bytes(call->executor->limits);
     bool bytes = json.len + others > most;
     char text[160];
     int n = bytes ? snprintf(text, sizeof text, "%s too large: %zu bytes, the limit is %llu (set by frame_bytes)", what,
@@ -208,7 +209,7 @@ static bool fits(ew_call *call, const ew__schema *schema, ew__contract_part part
     ew__schema_report report;
     if (!schema)
         return true;
-    bool ok = ew__contract_fits(call->home->env, schema, part, json, &report, fault);
+    bool ok = ew__contract_fits(call->executor->env, schema, part, json, &report, fault);
     if (!ok)
         keep_fault(call, fault);
     ew__schema_report_done(&report);
@@ -315,7 +316,7 @@ ew_err ew__call_chunk_valid(ew_call *call, ew_str json) {
 static ew_err take_some(ew_call *call, const ew_str *row, size_t *n) {
     ew_err err;
     bool checked = (call->action && call->action->contract.chunk) ||
-                   EW__UNLIKELY(ew__payload_bytes(call->home->limits) < EW__ROW_CHUNK);
+                   EW__UNLIKELY(ew__payload_bytes(call->executor->limits) < EW__ROW_CHUNK);
     if (!call->caller->chunk_row || checked) {
         *n = 1;
         return ew__call_chunk_valid(call, row[0]);
@@ -346,13 +347,13 @@ ew_err ew__call_chunk_row(ew_call *call, const ew_str *row, size_t *n) {
 
 /* The context and the labels travel with the input: what is too large for the envelope counts with it. */
 static bool input_is_within(ew_call *call) {
-    size_t others = ew__payload_extra(call->home->limits, call->context.len + call->labels.len);
+    size_t others = ew__payload_extra(call->executor->limits, call->context.len + call->labels.len);
     bool context_ok = !call->deep || call->context.len == 0 || ew__json_is_payload(call->context);
     if (context_ok && is_within(call, call->input, others))
         return true;
     ew_fault fault = excess(call, context_ok ? "the input is" : "the context is",
                             context_ok ? call->input : call->context, context_ok ? others : 0);
-    if (call->input.len + others <= ew__payload_bytes(call->home->limits))
+    if (call->input.len + others <= ew__payload_bytes(call->executor->limits))
         fault.status = EW_STATUS_INVALID_ARGUMENT; /* its depth: as for text that is not JSON */
     ew__call_fault_as(call, EW_ORIGIN_LOCAL, &fault);
     return false;
@@ -376,17 +377,17 @@ static void begin(ew_call *call, const ew__callee_ops *callee, void *ud) {
     call->callee = callee;
     call->callee_ud = ud;
     call->caller_open = call->callee_open = true;
-    call->opened_at = call->home->now;
+    call->opened_at = call->executor->now;
     ew_call_ref(call); /* the callee's */
-    count_live(call->home, 1);
+    count_live(call->executor, 1);
     observe_opened(call);
 }
 
 static void start(ew_call *call, const ew__callee_ops *callee, void *ud) {
-    ew__home *home = call->home;
+    ew__executor *executor = call->executor;
     begin(call, callee, ud);
     if (call->deadline != EW__NEVER &&
-        ew__timer_set(&home->timers, &call->deadline_timer, call->deadline, on_deadline) != EW_OK) {
+        ew__timer_set(&executor->timers, &call->deadline_timer, call->deadline, on_deadline) != EW_OK) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
         return;
     }
@@ -410,8 +411,8 @@ void ew__call_open(ew_call *call, ew__action *action) {
     call->secret_input = action->secret_input;
     call->secret_output = action->secret_output;
     ew_fault fault;
-    if (EW__UNLIKELY(call->home->gate != NULL) &&
-        !ew__gate_lets_call(call->home, call->who, call->wire, action, &fault))
+    if (EW__UNLIKELY(call->executor->gate != NULL) &&
+        !ew__gate_authorize_call(call->executor, call->who, call->wire, action, &fault))
         refuse(call, &fault);
     else
         start(call, action->ops, action->ops_ud);
@@ -434,7 +435,7 @@ void ew__call_pass(ew_call *call, ew__action *action) {
 void ew__call_cancel(ew_call *call, ew__cancel_why why) {
     if (!call->callee_open || atomic_load_explicit(&call->cancelled, memory_order_relaxed))
         return;
-    call->cancelled_at = ew__home_read_clock(call->home);
+    call->cancelled_at = ew__executor_read_clock(call->executor);
     atomic_store(&call->cancelled, true);
     ew__call_wake_waiters(call);
     if (call->callee->cancel)
@@ -442,10 +443,10 @@ void ew__call_cancel(ew_call *call, ew__cancel_why why) {
 }
 
 void ew__call_release(ew_call *call) {
-    ew__home *home = call->home;
+    ew__executor *executor = call->executor;
     if (call->caller_open) {
         call->caller_open = false;
-        ew__timer_stop(&home->timers, &call->deadline_timer);
+        ew__timer_stop(&executor->timers, &call->deadline_timer);
         ew__end end = make_fault(EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the caller has gone"));
         observe_ended(call, &end);
         abandon(call, EW__CANCEL_GONE);
@@ -530,9 +531,9 @@ static void read_carrier(ew_str carrier, ew_str *ret_parent, ew_str *ret_state) 
 }
 
 static void make_trace(ew_call *call) {
-    ew__rng own, *rng = &call->home->rng;
-    if (!ew__home_here(call->home)) { /* the home's generator is its thread's */
-        ew__rng_init(&own, call->home->env);
+    ew__rng own, *rng = &call->executor->rng;
+    if (!ew__executor_here(call->executor)) { /* the executor's generator is its thread's */
+        ew__rng_init(&own, call->executor->env);
         rng = &own;
     }
     if (call->carrier.len == 0) {
@@ -581,6 +582,6 @@ void *ew_call_alloc(ew_call *call, size_t size) { return ew__arena_alloc(&call->
 int64_t ew_call_deadline_ms(const ew_call *call) {
     if (call->deadline == EW__NEVER)
         return -1;
-    uint64_t now = call->home->env->now_ns(call->home->env->ud);
+    uint64_t now = call->executor->env->now_ns(call->executor->env->ud);
     return call->deadline <= now ? 0 : (int64_t)((call->deadline - now + 999999) / 1000000);
 }

@@ -9,14 +9,14 @@
  * include: base, json.
  *
  * Exactly one end: the caller is told `end` once, unless it let go before; what the callee says after that is dropped
- * and counted. All of it happens on the call's home thread; the public functions of <everywire/call.h> come here from
+ * and counted. All of it happens on the call's executor thread; the public functions of <everywire/call.h> come here from
  * any thread.
  */
 #ifndef EW_CALL_CALL_H
 #define EW_CALL_CALL_H
 
 #include "call/access.h"
-#include "base/home.h"
+#include "base/executor.h"
 #include "base/out.h"
 #include "base/payload.h"
 #include "call/trace.h"
@@ -47,7 +47,7 @@ typedef struct ew__end {
     ew_origin origin;
 } ew__end;
 
-/* The caller's end. On the home thread; none may block. */
+/* The caller's end. On the executor thread; none may block. */
 typedef struct ew__caller_ops {
     void (*accepted)(ew_call *call); /* optional: the call runs; its trace is known */
     /*
@@ -63,7 +63,7 @@ typedef struct ew__caller_ops {
     ew_err (*call_back)(ew_call *call, ew_call *outgoing);
 } ew__caller_ops;
 
-/* The callee's end. On the home thread; none may block. Optional ones may be NULL. */
+/* The callee's end. On the executor thread; none may block. Optional ones may be NULL. */
 struct ew__callee_ops {
     void (*open)(ew_call *call);                       /* owes the call one end */
     ew_err (*input)(ew_call *call, ew_str chunk);      /* optional: as the caller's chunk */
@@ -94,7 +94,7 @@ struct ew_call {
     bool deep;    /* the depth of its payloads is checked: a message may have had more than EW_PAYLOAD_DEPTH levels */
     uint8_t hops; /* everywires that it has crossed */
     uint32_t attempt;
-    ew__home *home;
+    ew__executor *executor;
     const ew__caller_ops *caller;
     void *caller_ud;
     const ew__callee_ops *callee;
@@ -131,7 +131,7 @@ struct ew_call {
     struct ew__input_item *in_head, *in_tail; /* chunks that came before on_input */
     size_t in_bytes;
     uint32_t in_items;
-    _Atomic(struct ew__call_sync *) sync; /* made when a thread other than the home's waits on the call */
+    _Atomic(struct ew__call_sync *) sync; /* made when a thread other than the executor's waits on the call */
     atomic_size_t posted;                 /* bytes of chunks on their way from other threads */
     ew__task unref_task;
     ew__task spare_task; /* says "failed" when there is no memory for a letter (post.c) */
@@ -152,11 +152,11 @@ static inline void ew__call_mark_depth(ew_call *call, const ew__json_doc *doc) {
 
 /*
  * A call that is being made: fill in the members (input, deadline, ...), then open it or release it. NULL: too many
- * calls are open, the memory budget of the home is spent, or the allocation failed.
+ * calls are open, the memory budget of the executor is spent, or the allocation failed.
  */
-EW__MUST_USE ew_call *ew__call_new(ew__home *home, const ew__caller_ops *caller, void *ud);
+EW__MUST_USE ew_call *ew__call_new(ew__executor *executor, const ew__caller_ops *caller, void *ud);
 /*
- * Opens it: on an action's handler, if the home's gate lets call->who use it (else it ends at once with that fault, and
+ * Opens it: on an action's handler, if the executor's gate lets call->who use it (else it ends at once with that fault, and
  * is never accepted), or on any callee. Afterwards the caller may already have been told the end.
  */
 void ew__call_open(ew_call *call, ew__action *action);
@@ -205,7 +205,7 @@ void ew__call_pass(ew_call *call, ew__action *action);
  */
 void ew__call_hold(ew_call *call);
 ew_call *ew__call_unhold(void);
-/* Results and chunks that were validated already (a wire's payloads): home thread only. */
+/* Results and chunks that were validated already (a wire's payloads): executor thread only. */
 ew_err ew__call_chunk_valid(ew_call *call, ew_str json);
 /*
  * Chunks that came one right behind the other, so that whoever takes them need not be told of each: what is around a
@@ -242,7 +242,7 @@ void ew__call_sync_free(ew_call *call);    /* sync.c */
 
 /* ---- who looks on ---- */
 
-/* All observers of a home (a chain, rarely more than two) are told, on its thread. A hook may be NULL. */
+/* All observers of a executor (a chain, rarely more than two) are told, on its thread. A hook may be NULL. */
 struct ew__observer {
     ew__observer *next;
     bool spans; /* each call is to have a span of its own */
@@ -254,7 +254,7 @@ struct ew__observer {
     void (*left)(ew__observer *observer, ew_call *call, uint64_t after_cancel_ns);
 };
 
-/* Local handlers: call/local.c. The handler function runs on the home thread. */
+/* Local handlers: call/local.c. The handler function runs on the executor thread. */
 extern const ew__callee_ops ew__local_callee;
 
 #endif

@@ -9,25 +9,25 @@
 
 static void *first_piece(const ew_call *call) { return (uint8_t *)(uintptr_t)call + sizeof *call; }
 
-static size_t first_size(const ew__home *home) { return home->calls.size - sizeof(ew_call); }
+static size_t first_size(const ew__executor *executor) { return executor->calls.size - sizeof(ew_call); }
 
-ew_call *ew__call_memory_get(ew__home *home) {
-    ew_call *call = ew__piece_get(&home->calls);
+ew_call *ew__call_memory_get(ew__executor *executor) {
+    ew_call *call = ew__piece_get(&executor->calls);
     if (!call)
         return NULL;
     memset((void *)call, 0, sizeof *call);
-    ew__arena_init(&call->arena, home->env, first_piece(call), first_size(home));
-    call->arena.pool = &home->pieces;
+    ew__arena_init(&call->arena, executor->env, first_piece(call), first_size(executor));
+    call->arena.pool = &executor->pieces;
     return call;
 }
 
-void ew__call_memory_put(ew__home *home, ew_call *call) {
+void ew__call_memory_put(ew__executor *executor, ew_call *call) {
     ew__arena_done(&call->arena);
-    ew__piece_put(&home->calls, call);
+    ew__piece_put(&executor->calls, call);
 }
 
 bool ew__call_owns(const ew_call *call, ew_str slice) {
-    return slice.len > 0 && ew__arena_owns(&call->arena, first_piece(call), first_size(call->home), slice.ptr);
+    return slice.len > 0 && ew__arena_owns(&call->arena, first_piece(call), first_size(call->executor), slice.ptr);
 }
 
 static void release(void *call) { ew_call_unref(call); }

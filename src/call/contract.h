@@ -5,7 +5,7 @@
 #ifndef EW_CALL_CONTRACT_H
 #define EW_CALL_CONTRACT_H
 
-#include "json/schema.h"
+#include "schema/schema.h"
 #include <everywire/app.h>
 
 /* NULL: anything goes, and nothing is looked at. */

@@ -15,12 +15,12 @@ struct ew__input_item {
 };
 
 static bool input_full(const ew_call *call) {
-    const ew_limits *limits = call->home->limits;
+    const ew_limits *limits = call->executor->limits;
     return call->in_bytes >= limits->in_queue_bytes || call->in_items >= limits->in_queue_items;
 }
 
 ew_err ew__input_queue_add(ew_call *call, ew_str chunk) {
-    struct ew__input_item *item = ew__alloc(call->home->env, sizeof *item + chunk.len);
+    struct ew__input_item *item = ew__alloc(call->executor->env, sizeof *item + chunk.len);
     if (!item)
         return EW_ENOMEM;
     item->next = NULL;
@@ -51,7 +51,7 @@ struct ew__input_item *ew__input_queue_take(ew_call *call) {
 ew_str ew__input_item_text(const struct ew__input_item *item) { return ew__str(item->bytes, item->len); }
 
 void ew__input_item_free(const ew_call *call, struct ew__input_item *item) {
-    ew__free(call->home->env, item, sizeof *item + item->len);
+    ew__free(call->executor->env, item, sizeof *item + item->len);
 }
 
 void ew__input_queue_clear(ew_call *call) {
@@ -114,10 +114,10 @@ static void on_room_timer(ew__timer *timer, uint64_t now) {
 
 /* Through a timer that is due at once, so that producers take turns: one burst per call and turn of the loop. */
 static void local_room(ew_call *call) {
-    ew__home *home = call->home;
-    if (call->on_room && ew__timer_set(&home->timers, &call->room_timer, home->now, on_room_timer) != EW_OK)
+    ew__executor *executor = call->executor;
+    if (call->on_room && ew__timer_set(&executor->timers, &call->room_timer, executor->now, on_room_timer) != EW_OK)
         /* no memory for the turn: at once, so that it does not wait for ever */
-        on_room_timer(&call->room_timer, home->now);
+        on_room_timer(&call->room_timer, executor->now);
 }
 
 const ew__callee_ops ew__local_callee = {
@@ -128,7 +128,7 @@ const ew__callee_ops ew__local_callee = {
     .room = local_room,
 };
 
-/* ---- what a handler asks for, on the home thread ---- */
+/* ---- what a handler asks for, on the executor thread ---- */
 
 ew_err ew__local_on_cancel(ew_call *call, ew_call_fn fn, void *arg) {
     if (!call->callee_open)
@@ -147,7 +147,7 @@ ew_err ew__local_on_room(ew_call *call, ew_call_fn fn, void *arg) {
     call->on_room_arg = arg;
     if (!fn || atomic_load_explicit(&call->full, memory_order_relaxed))
         return EW_OK;
-    return ew__timer_set(&call->home->timers, &call->room_timer, call->home->now, on_room_timer);
+    return ew__timer_set(&call->executor->timers, &call->room_timer, call->executor->now, on_room_timer);
 }
 
 static void on_after_timer(ew__timer *timer, uint64_t now) {
@@ -164,9 +164,9 @@ ew_err ew__local_after(ew_call *call, uint64_t ms, ew_call_fn fn, void *arg) {
         return EW_EENDED;
     call->on_after = fn;
     call->on_after_arg = arg;
-    uint64_t now = ms == 0 ? call->home->now : ew__home_read_clock(call->home);
+    uint64_t now = ms == 0 ? call->executor->now : ew__executor_read_clock(call->executor);
     uint64_t at = ms > (EW__NEVER - 1 - now) / 1000000 ? EW__NEVER - 1 : now + EW__MS(ms);
-    return ew__timer_set(&call->home->timers, &call->after_timer, at, on_after_timer);
+    return ew__timer_set(&call->executor->timers, &call->after_timer, at, on_after_timer);
 }
 
 ew_err ew__local_on_input(ew_call *call, ew_input_fn fn, void *arg) {

@@ -1,5 +1,5 @@
 /*
- * call/local.h: what a handler may ask of its call, on the home thread. Used by post.c, which brings requests of
+ * call/local.h: what a handler may ask of its call, on the executor thread. Used by post.c, which brings requests of
  * other threads here.
  */
 #ifndef EW_CALL_LOCAL_H

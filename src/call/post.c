@@ -1,6 +1,6 @@
 /*
- * call/post.c: the public functions of a call. On the home thread they act at once; from another thread each becomes
- * a letter to the home thread, which carries a copy of its payload. Letters arrive in the order in which they were
+ * call/post.c: the public functions of a call. On the executor thread they act at once; from another thread each becomes
+ * a letter to the executor thread, which carries a copy of its payload. Letters arrive in the order in which they were
  * posted.
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -42,7 +42,7 @@ static void must_keep(ew_call *call, ew_err err) {
 static void open_letter(ew__task *task) {
     struct letter *letter = ew__container_of(task, struct letter, task);
     ew_call *call = letter->call;
-    const ew_env *env = call->home->env;
+    const ew_env *env = call->executor->env;
     switch (letter->what) {
     case CHUNK:
         atomic_fetch_sub(&call->posted, letter->payload.len);
@@ -78,7 +78,7 @@ static void open_letter(ew__task *task) {
 }
 
 static struct letter *write_letter(ew_call *call, enum what what, size_t bytes) {
-    struct letter *letter = ew__zalloc(call->home->env, sizeof *letter + bytes);
+    struct letter *letter = ew__zalloc(call->executor->env, sizeof *letter + bytes);
     if (!letter)
         return NULL;
     letter->size = sizeof *letter + bytes;
@@ -113,7 +113,7 @@ static void let_go(ew_call *call) {
 static ew_err post(struct letter *letter) {
     if (letter->what == DONE || letter->what == FAIL)
         let_go(letter->call);
-    letter->call->home->ops->post(letter->call->home, &letter->task);
+    letter->call->executor->ops->post(letter->call->executor, &letter->task);
     return EW_OK;
 }
 
@@ -140,7 +140,7 @@ static ew_err post_fn(ew_call *call, enum what what, ew_call_fn fn, void *arg, u
 
 /* From a thread: the letters on their way count as buffered, so that a thread that never waits is stopped too. */
 static ew_err post_chunk(ew_call *call, ew_str json) {
-    const ew_limits *limits = call->home->limits;
+    const ew_limits *limits = call->executor->limits;
     size_t posted = atomic_fetch_add(&call->posted, json.len) + json.len;
     ew_err err = posted > limits->out_max_bytes ? EW_ELIMIT : post_payload(call, CHUNK, json);
     if (err < 0) {
@@ -152,15 +152,15 @@ static ew_err post_chunk(ew_call *call, ew_str json) {
 
 /*
  * A cancel is a request: the caller still waits for the end, and gets all chunks that precede it. What a caller that has
- * gone does not want is dropped by the home thread.
+ * gone does not want is dropped by the executor thread.
  */
 ew_err ew__call_pass_chunk(ew_call *call, ew_str json) {
-    return ew__home_here(call->home) ? ew__call_chunk_valid(call, json) : post_chunk(call, json);
+    return ew__executor_here(call->executor) ? ew__call_chunk_valid(call, json) : post_chunk(call, json);
 }
 
 /* A thread that only sends chunks learns of the cancel by EW_ECANCELLED. */
 static ew_err send_chunk(ew_call *call, ew_str json) {
-    if (ew__home_here(call->home))
+    if (ew__executor_here(call->executor))
         return ew__call_chunk_valid(call, json);
     return atomic_load(&call->cancelled) ? EW_ECANCELLED : post_chunk(call, json);
 }
@@ -170,9 +170,9 @@ static bool is_own_input(const ew_call *call, ew_str json) {
     return json.ptr == call->input.ptr && json.len == call->input.len;
 }
 
-/* The check on the home thread refuses it, and fails the call; the handler still owes the end. */
+/* The check on the executor thread refuses it, and fails the call; the handler still owes the end. */
 static ew_err send_deep_chunk(ew_call *call, ew_str json) {
-    if (ew__home_here(call->home)) {
+    if (ew__executor_here(call->executor)) {
         call->deep = true;
         return ew__call_chunk_valid(call, json);
     }
@@ -205,7 +205,7 @@ static ew_err format_payload(ew_call *call, char *stack, size_t size, ew__buf *h
         *ret = ew__str(stack, (size_t)n);
         return EW_OK;
     }
-    ew__buf_init(heap, call->home->env, SIZE_MAX / 2);
+    ew__buf_init(heap, call->executor->env, SIZE_MAX / 2);
     ew_err err = ew__json_format_args(heap, from->format, from->args, from->n_args);
     *ret = ew__buf_view(heap);
     return err;
@@ -236,7 +236,7 @@ static ew_err fail_internal(ew_call *call, ew_str message) {
 }
 
 static ew_err send_done(ew_call *call, ew_str json) {
-    if (ew__home_here(call->home))
+    if (ew__executor_here(call->executor))
         return ew__call_done_valid(call, json);
     ew_err err = post_payload(call, DONE, json);
     return err == EW_ENOMEM ? fail_internal(call, OUT_OF_MEMORY) : err;
@@ -284,7 +284,7 @@ static ew_err post_spare(ew_call *call) {
     ew_call_ref(call);
     let_go(call);
     call->spare_task.fn = fail_unposted;
-    call->home->ops->post(call->home, &call->spare_task);
+    call->executor->ops->post(call->executor, &call->spare_task);
     return EW_OK;
 }
 
@@ -315,27 +315,28 @@ ew_err ew_call_fail_with(ew_call *call, const ew_fault *fault) {
         checked.details = ew__str(NULL, 0); /* details that are no JSON cannot be carried by any wire */
     if (!checked.message.ptr)
         checked.message = EW_STR("");
-    return ew__home_here(call->home) ? fault_here(call, &checked) : post_fault(call, &checked);
+    return ew__executor_here(call->executor) ? fault_here(call, &checked) : post_fault(call, &checked);
 }
 
 /* ---- requests ---- */
 
 ew_err ew_call_on_cancel(ew_call *call, ew_call_fn fn, void *arg) {
-    return ew__home_here(call->home) ? ew__local_on_cancel(call, fn, arg) : post_fn(call, ON_CANCEL, fn, arg, 0);
+    return ew__executor_here(call->executor) ? ew__local_on_cancel(call, fn, arg)
+                                             : post_fn(call, ON_CANCEL, fn, arg, 0);
 }
 
 ew_err ew_call_on_room(ew_call *call, ew_call_fn fn, void *arg) {
-    return ew__home_here(call->home) ? ew__local_on_room(call, fn, arg) : post_fn(call, ON_ROOM, fn, arg, 0);
+    return ew__executor_here(call->executor) ? ew__local_on_room(call, fn, arg) : post_fn(call, ON_ROOM, fn, arg, 0);
 }
 
 ew_err ew_call_after(ew_call *call, uint64_t ms, ew_call_fn fn, void *arg) {
-    return ew__home_here(call->home) ? ew__local_after(call, ms, fn, arg) : post_fn(call, AFTER, fn, arg, ms);
+    return ew__executor_here(call->executor) ? ew__local_after(call, ms, fn, arg) : post_fn(call, AFTER, fn, arg, ms);
 }
 
 ew_err ew_call_on_input(ew_call *call, ew_input_fn fn, void *arg) {
     if (!call->has_input)
         return EW_EUNSUPPORTED;
-    if (ew__home_here(call->home))
+    if (ew__executor_here(call->executor))
         return ew__local_on_input(call, fn, arg);
     struct letter *letter = write_letter(call, ON_INPUT, 0);
     if (!letter)

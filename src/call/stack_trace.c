@@ -6,8 +6,8 @@
 #include "call/stack_trace.h"
 #include <everywire/app.h>
 
-bool ew__stack_trace_is_shown(const ew__home *home, const ew__who *who) {
-    switch ((ew_stack_traces)home->stack_traces) {
+bool ew__stack_trace_is_shown(const ew__executor *executor, const ew__who *who) {
+    switch ((ew_stack_traces)executor->stack_traces) {
     case EW_STACK_TRACES_ALL:
         return true;
     case EW_STACK_TRACES_NONE:

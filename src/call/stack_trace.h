@@ -9,10 +9,10 @@
 #include "call/access.h"
 
 /*
- * By the policy of the home (home->stack_traces, an ew_stack_traces). who is the caller; NULL: unknown, hence not on
- * this machine. Thread of the home. Never fails.
+ * By the policy of the executor (executor->stack_traces, an ew_stack_traces). who is the caller; NULL: unknown, hence not on
+ * this machine. Thread of the executor. Never fails.
  */
-bool ew__stack_trace_is_shown(const ew__home *home, const ew__who *who);
+bool ew__stack_trace_is_shown(const ew__executor *executor, const ew__who *who);
 
 /*
  * Removes members named stack, stackTrace, stack_trace, stacktrace or traceback whose value is a string, at every depth

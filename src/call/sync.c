@@ -2,7 +2,7 @@
  * call/sync.c: waiting of worker threads for a call: a lock and a condition, made when a thread waits for the first
  * time.
  *
- * The order that makes it safe: a waiter publishes the sync object, then looks at the flags under its lock; the home
+ * The order that makes it safe: a waiter publishes the sync object, then looks at the flags under its lock; the executor
  * thread changes a flag, then looks for the sync object and wakes under its lock. One of the two always sees the
  * other.
  * SPDX-License-Identifier: Apache-2.0
@@ -35,19 +35,19 @@ static struct ew__call_sync *get_sync(ew_call *call) {
     struct ew__call_sync *sync = atomic_load(&call->sync);
     if (sync)
         return sync;
-    struct ew__call_sync *fresh = new_sync(call->home->env);
+    struct ew__call_sync *fresh = new_sync(call->executor->env);
     if (!fresh)
         return NULL;
     if (atomic_compare_exchange_strong(&call->sync, &sync, fresh))
         return fresh;
-    free_sync(call->home->env, fresh);
+    free_sync(call->executor->env, fresh);
     return sync;
 }
 
 void ew__call_sync_free(ew_call *call) {
     struct ew__call_sync *sync = atomic_load(&call->sync);
     if (sync)
-        free_sync(call->home->env, sync);
+        free_sync(call->executor->env, sync);
 }
 
 void ew__call_wake_waiters(ew_call *call) {
@@ -60,12 +60,12 @@ void ew__call_wake_waiters(ew_call *call) {
 }
 
 static bool has_room(const ew_call *call) {
-    return !atomic_load(&call->full) && atomic_load(&call->posted) <= call->home->limits->out_low_bytes;
+    return !atomic_load(&call->full) && atomic_load(&call->posted) <= call->executor->limits->out_low_bytes;
 }
 
 /* Waits until cancelled, until there is room (if asked for), or for the time given. */
 static ew_err wait_for(ew_call *call, uint64_t ms, bool room) {
-    if (ew__home_here(call->home))
+    if (ew__executor_here(call->executor))
         return EW_EUNSUPPORTED;
     struct ew__call_sync *sync = get_sync(call);
     if (!sync)
@@ -91,4 +91,4 @@ static ew_err wait_for(ew_call *call, uint64_t ms, bool room) {
 
 ew_err ew_call_wait(ew_call *call, uint64_t ms) { return wait_for(call, ms, false); }
 
-ew_err ew_call_wait_room(ew_call *call) { return wait_for(call, call->home->limits->stall_ms, true); }
+ew_err ew_call_wait_room(ew_call *call) { return wait_for(call, call->executor->limits->stall_ms, true); }

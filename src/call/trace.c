@@ -1,5 +1,5 @@
 /*
- * call/trace.c: see trace.h. Ids come from the home's generator: they are names, not secrets.
+ * call/trace.c: see trace.h. Ids come from the executor's generator: they are names, not secrets.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "call/trace.h"

@@ -223,12 +223,12 @@ static int look_at_list(ew_client *client, ew_request **ret_request, ew_end *ret
 }
 
 /* Whether there is such an action in a list that has come. */
-static bool find(const job *j, const ew_end *end, ew__found *found) {
+static bool find(const job *j, const ew_end *end, ew__cli_match *found) {
     return end->status == EW_STATUS_OK && ew_json_typeof(end->result) == EW_JSON_OBJECT &&
            ew__find_action(end->result, ew_str_from(j->calling.words[1]), found) == EW_OK;
 }
 
-static void print_explanation(const ew__calling *calling, const ew__found *found) {
+static void print_explanation(const ew__calling *calling, const ew__cli_match *found) {
     (void)fprintf(stderr, "everywire call: %.200s wants an INPUT\n\n", calling->words[1]);
     ew__explain(stderr, &(ew__explained){.target = calling->words[0],
                                          .action = calling->words[1],
@@ -244,7 +244,7 @@ static void print_explanation(const ew__calling *calling, const ew__found *found
 static int explain(job *j, ew_client *client) {
     const ew__calling *calling = &j->calling;
     ew_request *request = NULL;
-    ew__found found = {.n = 0};
+    ew__cli_match found = {.n = 0};
     ew_end end;
     int code = -1;
     if (calling->n_words > 2 || j->input_stream || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
@@ -262,7 +262,7 @@ static int explain(job *j, ew_client *client) {
         print_explanation(calling, &found);
         code = EW__EXIT_USAGE;
     }
-    ew__found_done(&found);
+    ew__cli_match_done(&found);
     (void)ew_request_free(request);
     return code;
 }
@@ -270,7 +270,7 @@ static int explain(job *j, ew_client *client) {
 /* There is no such action, or it has not found something: only the list tells. In the first case, what there is. */
 static void suggest(job *j, ew_client *client) {
     ew_request *request = NULL;
-    ew__found found = {.n = 0};
+    ew__cli_match found = {.n = 0};
     ew__text names = {0};
     ew_end end;
     if (!isatty(STDERR_FILENO)) {
@@ -278,13 +278,13 @@ static void suggest(job *j, ew_client *client) {
     }
     (void)look_at_list(client, &request, &end);
     if (find(j, &end, &found) && found.n == 0) {
-        if (found.n_near > 0 && ew__found_names(ew__text_view(&found.near), &names) == EW_OK) {
+        if (found.n_near > 0 && ew__cli_match_names(ew__text_view(&found.near), &names) == EW_OK) {
             ew__cli_hint("did you mean %.*s?", (int)names.len, names.ptr);
         }
         ew__cli_hint("what is there shows: everywire list %s", j->calling.words[0]);
     }
     ew__text_free(&names);
-    ew__found_done(&found);
+    ew__cli_match_done(&found);
     (void)ew_request_free(request);
 }
 

@@ -23,7 +23,7 @@ void ew__cmd_describe_help(FILE *out) {
                        "  everywire describe stepflow+http://127.0.0.1:8080 /my_component\n");
 }
 
-static int report(const ew__found *found, const char *wanted, const char *target) {
+static int report(const ew__cli_match *found, const char *wanted, const char *target) {
     ew__text message = {0}, details = {0};
     bool several = found->n > 1;
     ew_str list = ew__text_view(several ? &found->matches : &found->near);
@@ -32,7 +32,7 @@ static int report(const ew__found *found, const char *wanted, const char *target
     (void)ew__text_cstr(&message, wanted);
     if (list.len > 0) {
         (void)ew__text_cstr(&message, several ? "; one of " : "; did you mean ");
-        (void)ew__found_names(list, &message);
+        (void)ew__cli_match_names(list, &message);
         (void)ew__text_cstr(&message, several ? "" : "?");
         (void)ew__cli_format(&details, several ? "{\"matches\":%j}" : "{\"near\":%j}", list);
     }
@@ -46,7 +46,7 @@ static int report(const ew__found *found, const char *wanted, const char *target
     return EW__EXIT_FAILED;
 }
 
-static int show(const ew__listing *listing, const ew__found *found) {
+static int show(const ew__listing *listing, const ew__cli_match *found) {
     if (!listing->json && isatty(STDOUT_FILENO)) {
         ew__explain(stdout, &(ew__explained){.target = listing->target,
                                              .action = listing->action,
@@ -60,7 +60,7 @@ static int show(const ew__listing *listing, const ew__found *found) {
 }
 
 static int find_and_show(const ew__listing *listing) {
-    ew__found found;
+    ew__cli_match found;
     ew_err err = ew__find_action(ew__text_view(&listing->text), ew_str_from(listing->action), &found);
     int code;
     if (err != EW_OK) {
@@ -69,7 +69,7 @@ static int find_and_show(const ew__listing *listing) {
     } else {
         code = found.n == 1 ? show(listing, &found) : report(&found, listing->action, listing->target);
     }
-    ew__found_done(&found);
+    ew__cli_match_done(&found);
     return code;
 }
 

@@ -21,17 +21,17 @@ static ew_err note(ew__text *list, unsigned count, ew_str raw_key) {
     return ew__cli_format(list, count == 0 ? "[%j" : ",%j", raw_key);
 }
 
-static ew_err note_if_near(ew__found *found, ew_str wanted, ew_str raw_key, ew_str key) {
-    ew__near by_key, by_name;
-    ew__near_init(&by_key, wanted);
-    ew__near_init(&by_name, name_of(wanted));
-    ew__near_try(&by_key, key);
-    ew__near_try(&by_name, name_of(key));
+static ew_err note_if_near(ew__cli_match *found, ew_str wanted, ew_str raw_key, ew_str key) {
+    ew__suggestion by_key, by_name;
+    ew__suggestion_init(&by_key, wanted);
+    ew__suggestion_init(&by_name, name_of(wanted));
+    ew__suggestion_try(&by_key, key);
+    ew__suggestion_try(&by_name, name_of(key));
     return by_key.best.ptr || by_name.best.ptr ? note(&found->near, found->n_near++, raw_key) : EW_OK;
 }
 
 /* Looks at one action; *ret_exact when its key is the wanted one, which ends the search. */
-static ew_err look(ew__found *found, ew_str wanted, const ew_json_iter *it, ew__text *scratch, bool *ret_exact) {
+static ew_err look(ew__cli_match *found, ew_str wanted, const ew_json_iter *it, ew__text *scratch, bool *ret_exact) {
     size_t len = 0;
     scratch->len = 0;
     ew_err err = ew__text_reserve(scratch, it->key.len);
@@ -49,12 +49,12 @@ static ew_err look(ew__found *found, ew_str wanted, const ew_json_iter *it, ew__
     return note_if_near(found, wanted, it->key, key);
 }
 
-ew_err ew__find_action(ew_str list, ew_str wanted, ew__found *found) {
+ew_err ew__find_action(ew_str list, ew_str wanted, ew__cli_match *found) {
     ew__text scratch = {0};
     ew_json_iter it = {.offset_ = 0};
     ew_err err = EW_OK;
     bool exact = false;
-    *found = (ew__found){.n = 0};
+    *found = (ew__cli_match){.n = 0};
     while (err == EW_OK && !exact && ew_json_next(list, &it)) {
         err = look(found, wanted, &it, &scratch, &exact);
     }
@@ -68,7 +68,7 @@ ew_err ew__find_action(ew_str list, ew_str wanted, ew__found *found) {
     return err;
 }
 
-ew_err ew__found_names(ew_str keys, ew__text *out) {
+ew_err ew__cli_match_names(ew_str keys, ew__text *out) {
     ew_err err = EW_OK;
     const char *between = "";
     for (ew_json_iter it = {.offset_ = 0}; err == EW_OK && ew_json_next(keys, &it);) {
@@ -79,7 +79,7 @@ ew_err ew__found_names(ew_str keys, ew__text *out) {
     return err;
 }
 
-void ew__found_done(ew__found *found) {
+void ew__cli_match_done(ew__cli_match *found) {
     ew__text_free(&found->matches);
     ew__text_free(&found->near);
 }

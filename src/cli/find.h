@@ -6,19 +6,19 @@
 
 #include "cli/cli.h"
 
-typedef struct ew__found {
+typedef struct ew__cli_match {
     unsigned n;        /* how many have that name; 1: it is this one */
     ew_str key;        /* a JSON string; borrowed from the list */
     ew_str descriptor; /* likewise */
     unsigned n_near;
     ew__text matches; /* n above 1: their keys, a JSON array */
     ew__text near;    /* n_near above 0: keys with a name like it, likewise */
-} ew__found;
+} ew__cli_match;
 
-/* list: key to descriptor. EW_OK or EW_ENOMEM; ew__found_done in any case. */
-ew_err ew__find_action(ew_str list, ew_str wanted, ew__found *found);
+/* list: key to descriptor. EW_OK or EW_ENOMEM; ew__cli_match_done in any case. */
+ew_err ew__find_action(ew_str list, ew_str wanted, ew__cli_match *found);
 /* The keys of such an array as text for people, "a, b". */
-ew_err ew__found_names(ew_str keys, ew__text *out);
-void ew__found_done(ew__found *found);
+ew_err ew__cli_match_names(ew_str keys, ew__text *out);
+void ew__cli_match_done(ew__cli_match *found);
 
 #endif

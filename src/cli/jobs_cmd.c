@@ -311,10 +311,10 @@ static const ew__jobs_verb *find_verb(const ew__jobs_noun *noun, const char *wor
 static int unknown_verb(const ew__jobs_noun *noun, const char *word) {
     char all[160] = "";
     size_t n = 0;
-    ew__near near;
-    ew__near_init(&near, ew_str_from(word ? word : ""));
+    ew__suggestion near;
+    ew__suggestion_init(&near, ew_str_from(word ? word : ""));
     for (const ew__jobs_verb *verb = noun->verbs; verb->name; verb++) {
-        ew__near_try(&near, ew_str_from(verb->name));
+        ew__suggestion_try(&near, ew_str_from(verb->name));
         n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", n ? ", " : "", verb->name);
     }
     if (!word) {

@@ -74,13 +74,13 @@ static const ew__verb *find_verb(const char *name) {
 
 static int unknown_verb(const char *word) {
     static const char *const options[] = {"--help", "--version", "help", "version"};
-    ew__near near;
-    ew__near_init(&near, ew_str_from(word));
+    ew__suggestion near;
+    ew__suggestion_init(&near, ew_str_from(word));
     for (size_t i = 0; i < N_VERBS; i++) {
-        ew__near_try(&near, ew_str_from(verbs[i].name));
+        ew__suggestion_try(&near, ew_str_from(verbs[i].name));
     }
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        ew__near_try(&near, ew_str_from(options[i]));
+        ew__suggestion_try(&near, ew_str_from(options[i]));
     }
     const char *kind = word[0] == '-' ? "option" : "verb";
     if (near.best.ptr) {

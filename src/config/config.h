@@ -1,6 +1,6 @@
 /*
  * config/config.h: the configuration file, read. The tables of config.c say what it may hold; docs/config.md is made from
- * them. Nothing is done here: src/api/app_config.c applies it to an app.
+ * them. Nothing is done here: src/program/config.c applies it to an app.
  */
 #ifndef EW_CONFIG_CONFIG_H
 #define EW_CONFIG_CONFIG_H

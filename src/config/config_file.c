@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/util.h"
-#include "config/rrq.h"
+#include "compat/rrq/settings.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

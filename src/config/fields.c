@@ -19,12 +19,12 @@ static const ew__field *find_field(const ew__group *group, ew_str name) {
 
 /* Names the one that was probably meant, or all that there are. */
 static void unknown_key(ew__reading *reading, const ew__group *group, const ew__node *key) {
-    ew__near near;
+    ew__suggestion near;
     char all[320] = "";
     size_t n = 0;
-    ew__near_init(&near, key->text);
+    ew__suggestion_init(&near, key->text);
     for (const ew__field *field = group->fields; field->name; field++) {
-        ew__near_try(&near, ew_str_from(field->name));
+        ew__suggestion_try(&near, ew_str_from(field->name));
         if (n < sizeof all) {
             n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", n ? ", " : "", field->name);
         }

@@ -15,7 +15,7 @@ static void check_closed(ew__connector *connector) {
         return;
     void (*on_closed)(ew__connector * connector) = connector->on_closed;
     connector->on_closed = NULL;
-    ew__timer_stop(&connector->loop->home.timers, &connector->timer);
+    ew__timer_stop(&connector->loop->executor.timers, &connector->timer);
     on_closed(connector);
 }
 
@@ -25,14 +25,14 @@ static void say_away(ew__connector *connector, const char *what, const char *det
     if (connector->told || connector->site.draining)
         return;
     connector->told = true;
-    ew__log(connector->loop->home.env, EW_LOG_WARN, "connect", "%s %.*s: %s; trying again until it is there", what,
+    ew__log(connector->loop->executor.env, EW_LOG_WARN, "connect", "%s %.*s: %s; trying again until it is there", what,
             (int)connector->site.authority.len, connector->site.authority.ptr, detail);
 }
 
 static void say_connected(ew__connector *connector) {
     connector->told = false;
-    ew__log(connector->loop->home.env, EW_LOG_INFO, "connect", "connected to %.*s", (int)connector->site.authority.len,
-            connector->site.authority.ptr);
+    ew__log(connector->loop->executor.env, EW_LOG_INFO, "connect", "connected to %.*s",
+            (int)connector->site.authority.len, connector->site.authority.ptr);
 }
 
 /* ---- attempts ---- */
@@ -40,16 +40,16 @@ static void say_connected(ew__connector *connector) {
 static void on_timer(ew__timer *timer, uint64_t now);
 
 static ew_err set_timer(ew__connector *connector, uint64_t in_ms, bool waiting) {
-    ew__home *home = &connector->loop->home;
+    ew__executor *executor = &connector->loop->executor;
     connector->waiting = waiting;
-    return ew__timer_set(&home->timers, &connector->timer, home->now + EW__MS(in_ms), on_timer);
+    return ew__timer_set(&executor->timers, &connector->timer, executor->now + EW__MS(in_ms), on_timer);
 }
 
 /* A fifth more or less than the delay, which then grows. */
 static void try_later(ew__connector *connector) {
     if (connector->closing || connector->site.draining)
         return;
-    uint64_t percent = 80 + ew__rng_next(&connector->loop->home.rng) % 41;
+    uint64_t percent = 80 + ew__rng_next(&connector->loop->executor.rng) % 41;
     uint64_t delay_ms = connector->delay_ms * percent / 100;
     connector->delay_ms = connector->delay_ms * 2 < DELAY_MAX_MS ? connector->delay_ms * 2 : DELAY_MAX_MS;
     (void)set_timer(connector, delay_ms, true); /* a move: cannot fail */
@@ -59,7 +59,7 @@ static void on_link_ready(ew__link *link) {
     ew__connector *connector = link->owner_ud;
     if (connector->opened_at)
         return;
-    connector->opened_at = connector->loop->home.now;
+    connector->opened_at = connector->loop->executor.now;
     say_connected(connector);
 }
 
@@ -78,7 +78,7 @@ static void on_link_closed(ew__link *link, ew_err why) {
     const char *detail = why == EW_OK || why == EW_ECLOSED ? "it closed the connection" : ew_err_text(why);
     connector->link = NULL;
     if (connector->opened_at) {
-        if (connector->loop->home.now - connector->opened_at >= EW__MS(STEADY_MS))
+        if (connector->loop->executor.now - connector->opened_at >= EW__MS(STEADY_MS))
             connector->delay_ms = DELAY_MS;
         say_away(connector, "lost", detail);
     } else {
@@ -116,7 +116,7 @@ static ew_err dial(ew__connector *connector) {
         ew__link_new_ours(loop, &connector->site, &connector->scratches, &connector->traffic, &owner, connector);
     if (!link)
         return EW_ENOMEM;
-    ew_err err = ew__dial_start(loop, &link->stream, &connector->where, loop->home.limits->connect_ms, on_dialled,
+    ew_err err = ew__dial_start(loop, &link->stream, &connector->where, loop->executor.limits->connect_ms, on_dialled,
                                 &connector->dial);
     if (err != EW_OK)
         ew__link_discard(link);
@@ -157,7 +157,7 @@ ew_err ew__connector_init(ew__connector *connector, ew__loop *loop, const ew__wi
 }
 
 ew_err ew__connector_start(ew__connector *connector) {
-    ew__home_read_clock(&connector->loop->home);
+    ew__executor_read_clock(&connector->loop->executor);
     return set_timer(connector, 0, true);
 }
 
@@ -194,7 +194,7 @@ void ew__connector_close(ew__connector *connector, bool now, void (*on_closed)(e
 }
 
 void ew__connector_done(ew__connector *connector) {
-    ew__timer_stop(&connector->loop->home.timers, &connector->timer);
+    ew__timer_stop(&connector->loop->executor.timers, &connector->timer);
     ew__actions_unref(connector->site.actions);
-    ew__scratches_done(&connector->scratches, connector->loop->home.env);
+    ew__scratches_done(&connector->scratches, connector->loop->executor.env);
 }

@@ -32,7 +32,7 @@ struct ew__exporter_reader {
 
 static ew__http1 *http_of(ew__exporter *exporter) { return (ew__http1 *)(void *)exporter->reader->http; }
 
-static ew__home *home_of(ew__exporter *exporter) { return &exporter->loop->home; }
+static ew__executor *executor_of(ew__exporter *exporter) { return &exporter->loop->executor; }
 
 static void step(ew__exporter *exporter);
 static void on_timer(ew__timer *timer, uint64_t now);
@@ -42,7 +42,7 @@ static void on_timer(ew__timer *timer, uint64_t now);
 static void arm(ew__exporter *exporter, uint64_t at) {
     if (exporter->closing && at > exporter->flush_until)
         at = exporter->flush_until;
-    (void)ew__timer_set(&home_of(exporter)->timers, &exporter->timer, at, on_timer); /* a move: cannot fail */
+    (void)ew__timer_set(&executor_of(exporter)->timers, &exporter->timer, at, on_timer); /* a move: cannot fail */
 }
 
 static bool has_credit(ew__exporter *exporter, uint64_t now) {
@@ -55,8 +55,8 @@ static bool has_credit(ew__exporter *exporter, uint64_t now) {
 /* ---- what people are told ---- */
 
 static void say(ew__exporter *exporter, ew_log_level level, const char *what, const char *detail) {
-    const ew__aim *at = &exporter->dialled;
-    ew__log(home_of(exporter)->env, level, "telemetry", "the telemetry server http%s://%s%s%s:%u %s%s",
+    const ew__export_target *at = &exporter->dialled;
+    ew__log(executor_of(exporter)->env, level, "telemetry", "the telemetry server http%s://%s%s%s:%u %s%s",
             at->tls ? "s" : "", at->v6 ? "[" : "", at->host, at->v6 ? "]" : "", at->port, what, detail);
 }
 
@@ -105,7 +105,7 @@ static void end_text(ew__exporter *exporter, bool sent) {
 
 static void finish_shutting(ew__exporter *exporter) {
     void (*on_closed)(ew__exporter * exporter) = exporter->on_closed;
-    ew__timer_stop(&home_of(exporter)->timers, &exporter->timer);
+    ew__timer_stop(&executor_of(exporter)->timers, &exporter->timer);
     set_away(exporter, false, NULL);
     set_refusing(exporter, false);
     exporter->on_closed = NULL;
@@ -143,12 +143,12 @@ static void shut(ew__exporter *exporter) {
 
 /* The server is not there: the next try is later, and later each time. */
 static void back_off(ew__exporter *exporter, const char *why) {
-    ew__home *home = home_of(exporter);
+    ew__executor *executor = executor_of(exporter);
     set_away(exporter, true, why);
     uint64_t ms = exporter->backoff_ms ? exporter->backoff_ms : BACKOFF_MS;
     exporter->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
-    ms = ms - ew__rng_next(&home->rng) % (ms / 4); /* many loops are not to knock all at once */
-    exporter->not_before = ew__home_read_clock(home) + EW__MS(ms);
+    ms = ms - ew__rng_next(&executor->rng) % (ms / 4); /* many loops are not to knock all at once */
+    exporter->not_before = ew__executor_read_clock(executor) + EW__MS(ms);
 }
 
 /* No answer will come on this connection. The text gets another one, unless it has had it. */
@@ -204,7 +204,7 @@ static void read_answer(ew__exporter *exporter) {
 
 static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
     ew__exporter *exporter = ew__container_of(stream, ew__exporter, stream);
-    uint64_t before = home_of(exporter)->now;
+    uint64_t before = executor_of(exporter)->now;
     if (exporter->state != EW__EXPORTER_WAITING) {
         break_off(exporter, "");
         return;
@@ -216,7 +216,7 @@ static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
     read_answer(exporter);
     if (exporter->state == EW__EXPORTER_UP)
         step(exporter);
-    exporter->credit_ns -= (int64_t)(ew__home_read_clock(home_of(exporter)) - before) + KERNEL_NS;
+    exporter->credit_ns -= (int64_t)(ew__executor_read_clock(executor_of(exporter)) - before) + KERNEL_NS;
 }
 
 static void on_eof(ew__stream *stream) {
@@ -269,7 +269,7 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
     exporter->state = EW__EXPORTER_DOWN;
     if (err == EW_OK) {
         stop_reader(exporter);
-        ew__http1_init(http_of(exporter), home_of(exporter)->env, &reader->limits, false, &reader->scratch);
+        ew__http1_init(http_of(exporter), executor_of(exporter)->env, &reader->limits, false, &reader->scratch);
         reader->begun = true;
         exporter->state = EW__EXPORTER_UP;
         ew__stream_start(stream, exporter->loop, &events, &exporter->out);
@@ -290,11 +290,11 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
 }
 
 static void dial(ew__exporter *exporter) {
-    ew__home *home = home_of(exporter);
+    ew__executor *executor = executor_of(exporter);
     exporter->dialled = exporter->aim;
     exporter->stale = false;
     memset(&exporter->stream, 0, sizeof exporter->stream);
-    ew__out_init(&exporter->out, &home->blocks);
+    ew__out_init(&exporter->out, &executor->blocks);
     ew__where where = {.kind = EW__WHERE_TCP,
                        .port = exporter->dialled.port,
                        .host = exporter->dialled.host,
@@ -314,7 +314,7 @@ static void dial(ew__exporter *exporter) {
 static void keep(void *ud) { (void)ud; /* the body stays in hand until its answer comes */ }
 
 static void post(ew__exporter *exporter) {
-    const ew__aim *aim = &exporter->dialled;
+    const ew__export_target *aim = &exporter->dialled;
     char head[1024];
     int n = snprintf(head, sizeof head,
                      "POST %s/api/traces HTTP/1.1\r\nHost: %s%s%s:%u\r\nAccept: application/json\r\n"
@@ -322,7 +322,7 @@ static void post(ew__exporter *exporter) {
                      aim->base, aim->v6 ? "[" : "", aim->host, aim->v6 ? "]" : "", aim->port, exporter->body.len);
     exporter->tries++;
     exporter->state = EW__EXPORTER_WAITING;
-    exporter->answer_until = home_of(exporter)->now + EW__MS(ANSWER_MS);
+    exporter->answer_until = executor_of(exporter)->now + EW__MS(ANSWER_MS);
     arm(exporter, exporter->answer_until);
     ew__out_add(&exporter->out, head, (size_t)n);
     ew__out_ref(&exporter->out, exporter->body.ptr, exporter->body.len, keep, NULL);
@@ -334,7 +334,7 @@ static void post(ew__exporter *exporter) {
 
 /* Does what can be done now, or sets the timer for when something can. */
 static void step(ew__exporter *exporter) {
-    uint64_t now = home_of(exporter)->now;
+    uint64_t now = executor_of(exporter)->now;
     if (!exporter->aimed || (exporter->state != EW__EXPORTER_DOWN && exporter->state != EW__EXPORTER_UP))
         return;
     if (exporter->closing && exporter->away) {
@@ -366,9 +366,9 @@ static void on_timer(ew__timer *timer, uint64_t now) {
         else
             arm(exporter, exporter->answer_until);
     } else {
-        uint64_t before = ew__home_read_clock(home_of(exporter));
+        uint64_t before = ew__executor_read_clock(executor_of(exporter));
         step(exporter);
-        exporter->credit_ns -= (int64_t)(ew__home_read_clock(home_of(exporter)) - before);
+        exporter->credit_ns -= (int64_t)(ew__executor_read_clock(executor_of(exporter)) - before);
     }
 }
 
@@ -382,28 +382,28 @@ void ew__exporter_init(ew__exporter *exporter, ew__loop *loop, const ew__exporte
     exporter->ud = ud;
     exporter->news = news;
     exporter->credit_ns = (int64_t)CREDIT_MAX_NS;
-    ew__buf_init(&exporter->body, loop->home.env, BODY_MAX);
+    ew__buf_init(&exporter->body, loop->executor.env, BODY_MAX);
 }
 
 static ew_err prepare(ew__exporter *exporter) {
-    ew__home *home = home_of(exporter);
-    const ew_limits *limits = home->limits;
+    ew__executor *executor = executor_of(exporter);
+    const ew_limits *limits = executor->limits;
     if (!exporter->reader)
-        exporter->reader = ew__zalloc(home->env, sizeof *exporter->reader + ew__http1_size());
+        exporter->reader = ew__zalloc(executor->env, sizeof *exporter->reader + ew__http1_size());
     if (!exporter->reader)
         return EW_ENOMEM;
     exporter->reader->limits =
         (ew__http1_limits){(uint32_t)limits->head_bytes, (uint32_t)limits->head_fields, (uint32_t)limits->target_bytes,
                            (uint32_t)limits->chunk_extension_bytes};
-    return ew__timer_set(&home->timers, &exporter->timer, home->now + EW__MS(FAR_MS), on_timer);
+    return ew__timer_set(&executor->timers, &exporter->timer, executor->now + EW__MS(FAR_MS), on_timer);
 }
 
-static bool is_same(const ew__aim *a, const ew__aim *b) {
+static bool is_same(const ew__export_target *a, const ew__export_target *b) {
     return strcmp(a->host, b->host) == 0 && strcmp(a->base, b->base) == 0 && a->port == b->port && a->v6 == b->v6 &&
            a->loopback_only == b->loopback_only && a->tls == b->tls;
 }
 
-ew_err ew__exporter_aim(ew__exporter *exporter, const ew__aim *aim) {
+ew_err ew__exporter_aim(ew__exporter *exporter, const ew__export_target *aim) {
     if (exporter->closing)
         return EW_OK;
     if (exporter->aimed && is_same(aim, &exporter->aim))
@@ -425,15 +425,16 @@ ew_err ew__exporter_aim(ew__exporter *exporter, const ew__aim *aim) {
 void ew__exporter_wake(ew__exporter *exporter) {
     bool idle = exporter->state == EW__EXPORTER_DOWN || exporter->state == EW__EXPORTER_UP;
     if (exporter->aimed && idle && !exporter->shutting)
-        arm(exporter, exporter->not_before > home_of(exporter)->now ? exporter->not_before : home_of(exporter)->now);
+        arm(exporter,
+            exporter->not_before > executor_of(exporter)->now ? exporter->not_before : executor_of(exporter)->now);
 }
 
 void ew__exporter_close(ew__exporter *exporter, uint64_t flush_ms, void (*on_closed_fn)(ew__exporter *exporter)) {
-    ew__home *home = home_of(exporter);
+    ew__executor *executor = executor_of(exporter);
     if (!exporter->closing) {
         exporter->closing = true;
         exporter->on_closed = on_closed_fn;
-        exporter->flush_until = ew__home_read_clock(home) + EW__MS(flush_ms);
+        exporter->flush_until = ew__executor_read_clock(executor) + EW__MS(flush_ms);
     }
     if (!exporter->aimed || flush_ms == 0 || exporter->away) {
         shut(exporter);
@@ -444,8 +445,8 @@ void ew__exporter_close(ew__exporter *exporter, uint64_t flush_ms, void (*on_clo
 }
 
 void ew__exporter_done(ew__exporter *exporter) {
-    const ew_env *env = home_of(exporter)->env;
-    ew__timer_stop(&home_of(exporter)->timers, &exporter->timer);
+    const ew_env *env = executor_of(exporter)->env;
+    ew__timer_stop(&executor_of(exporter)->timers, &exporter->timer);
     stop_reader(exporter);
     ew__buf_done(&exporter->body);
     ew__free(env, exporter->reader, sizeof *exporter->reader + ew__http1_size());

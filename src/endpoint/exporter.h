@@ -15,21 +15,21 @@
 
 /* ---- where to ---- */
 
-typedef struct ew__aim {
+typedef struct ew__export_target {
     char host[256]; /* a name or an address, without brackets */
     char base[256]; /* "" or "/BASE", without a slash at its end */
     uint16_t port;
     bool v6;            /* the host stood in brackets */
     bool loopback_only; /* connect to no other machine, whatever the name means */
     bool tls;
-} ew__aim;
+} ew__export_target;
 
 /*
  * Reads "http://HOST:PORT[/BASE]" or "https://...". pushed: a peer told us, and not the program or its environment: then the host must
  * be localhost, 127.0.0.0/8 in four decimal numbers or [::1]. EW_OK; EW_EINVAL: no such URL; EW_EUNSUPPORTED: pushed, and https;
  * EW_EACCESS: pushed, and another host. *ret_problem gets a constant line for people.
  */
-ew_err ew__aim_parse(ew_str url, bool pushed, ew__aim *ret, const char **ret_problem);
+ew_err ew__export_target_parse(ew_str url, bool pushed, ew__export_target *ret, const char **ret_problem);
 
 /* ---- sending ---- */
 
@@ -58,8 +58,8 @@ struct ew__exporter {
     void *ud;
     ew__exporter_news *news;
     struct ew__tls_context *tls; /* for an aim with TLS; the owner's */
-    ew__aim aim;                 /* where to, from the next dial on */
-    ew__aim dialled;             /* the connection's */
+    ew__export_target aim;       /* where to, from the next dial on */
+    ew__export_target dialled;   /* the connection's */
     ew__stream stream;
     ew__out out;
     ew__dial *dial;
@@ -89,7 +89,7 @@ struct ew__exporter {
 void ew__exporter_init(ew__exporter *exporter, ew__loop *loop, const ew__exporter_source *source, void *ud,
                        ew__exporter_news *news);
 /* Texts go there from now on, the one that waits for its answer excepted. EW_OK or EW_ENOMEM. */
-ew_err ew__exporter_aim(ew__exporter *exporter, const ew__aim *aim);
+ew_err ew__exporter_aim(ew__exporter *exporter, const ew__export_target *aim);
 /* There is a text. Cheap, and takes none before the next turn of the loop. */
 void ew__exporter_wake(ew__exporter *exporter);
 /*

@@ -65,7 +65,7 @@ static bool has_scheme(ew_str *url, ew_str scheme) {
     return true;
 }
 
-ew_err ew__aim_parse(ew_str url, bool pushed, ew__aim *ret, const char **ret_problem) {
+ew_err ew__export_target_parse(ew_str url, bool pushed, ew__export_target *ret, const char **ret_problem) {
     memset(ret, 0, sizeof *ret);
     ret->tls = has_scheme(&url, EW_STR("https://"));
     if (ret->tls && pushed)

@@ -63,7 +63,7 @@ static void conn_ready(ew__conn *conn) {
         link->owner->ready(link);
 }
 
-static const char *conn_greet(ew__conn *conn, const ew__self *who) {
+static const char *conn_greet(ew__conn *conn, const ew__runtime_identity *who) {
     ew__link *link = link_of_conn(conn);
     return link->owner->greet ? link->owner->greet(link, who) : NULL;
 }
@@ -81,7 +81,7 @@ static ew_err conn_again(ew__conn *conn, ew_call *call) {
 static void conn_acknowledge(ew__conn *conn) { ew__stream_acknowledge(&link_of_conn(conn)->stream); }
 
 static void *conn_shared(ew__conn *conn, const ew__wire *wire) {
-    return ew__scratch_get(link_of_conn(conn)->scratches, conn->home->env, wire);
+    return ew__scratch_get(link_of_conn(conn)->scratches, conn->executor->env, wire);
 }
 
 static void conn_become(ew__conn *conn, const ew__wire *wire, ew__role role, const uint8_t *rest, size_t n);
@@ -102,7 +102,7 @@ static const ew__conn_ops conn_ops = {.send = conn_send,
 /* ---- which wire ---- */
 
 static ew_err attach(ew__link *link, const ew__wire *wire, ew__role role) {
-    const ew_env *env = link->conn.home->env;
+    const ew_env *env = link->conn.executor->env;
     size_t size = role == EW__SERVE ? wire->serve_size : wire->call_size;
     link->conn.scratch = ew__scratch_get(link->scratches, env, wire);
     ew__peer *peer = link->conn.scratch ? ew__zalloc(env, size) : NULL;
@@ -126,7 +126,7 @@ static void detach(ew__link *link, ew_err why) {
     const ew__wire *wire = link->peer->wire;
     size_t size = link->peer->role == EW__SERVE ? wire->serve_size : wire->call_size;
     wire->gone(link->peer, why);
-    ew__free(link->conn.home->env, link->peer, size);
+    ew__free(link->conn.executor->env, link->peer, size);
     link->peer = NULL;
 }
 
@@ -156,7 +156,7 @@ static void deliver(ew__link *link, const uint8_t *bytes, size_t n) {
 }
 
 static void begin(ew__link *link, const ew__wire *wire) {
-    ew__timer_stop(&link->conn.home->timers, &link->sniffing);
+    ew__timer_stop(&link->conn.executor->timers, &link->sniffing);
     if (attach(link, wire, EW__SERVE) != EW_OK) {
         ew__stream_close(&link->stream, EW_ENOMEM);
         return;
@@ -177,7 +177,7 @@ static void choosing_end(ew__link *link) {
         return;
     link->choosing = NULL;
     ew__buf_done(&choosing->heard);
-    ew__free(link->conn.home->env, choosing, sizeof *choosing);
+    ew__free(link->conn.executor->env, choosing, sizeof *choosing);
 }
 
 /* It is clear, or must be: goes on with the bytes that were kept. */
@@ -207,11 +207,11 @@ static void on_sniff_timeout(ew__timer *timer, uint64_t now) {
 
 /* There is a time for the rest of what has begun, not for the first byte. */
 static void hear(ew__link *link, const uint8_t *bytes, size_t n) {
-    ew__home *home = link->conn.home;
-    uint64_t at = home->now + EW__MS(home->limits->head_ms);
+    ew__executor *executor = link->conn.executor;
+    uint64_t at = executor->now + EW__MS(executor->limits->head_ms);
     ew_err err = ew__buf_add(&link->choosing->heard, bytes, n);
     if (err == EW_OK && !ew__timer_active(&link->sniffing))
-        err = ew__timer_set(&home->timers, &link->sniffing, at, on_sniff_timeout);
+        err = ew__timer_set(&executor->timers, &link->sniffing, at, on_sniff_timeout);
     if (err == EW_OK)
         choose(link, false);
     else
@@ -237,8 +237,8 @@ static void sniff(ew__link *link, const uint8_t *bytes, size_t n) {
     if (!wire) {
         if (ew__timer_active(&link->sniffing) && link->n_sniffed > take)
             return;
-        uint64_t at = link->conn.home->now + EW__MS(link->conn.home->limits->head_ms);
-        if (ew__timer_set(&link->conn.home->timers, &link->sniffing, at, on_sniff_timeout) != EW_OK)
+        uint64_t at = link->conn.executor->now + EW__MS(link->conn.executor->limits->head_ms);
+        if (ew__timer_set(&link->conn.executor->timers, &link->sniffing, at, on_sniff_timeout) != EW_OK)
             ew__stream_close(&link->stream, EW_ENOMEM);
         return;
     }
@@ -267,9 +267,9 @@ static void becoming_end(ew__link *link) {
     if (!becoming)
         return;
     link->becoming = NULL;
-    ew__timer_stop(&link->conn.home->timers, &becoming->timer);
+    ew__timer_stop(&link->conn.executor->timers, &becoming->timer);
     ew__buf_done(&becoming->rest);
-    ew__free(link->conn.home->env, becoming, sizeof *becoming);
+    ew__free(link->conn.executor->env, becoming, sizeof *becoming);
 }
 
 static void becoming_data(ew__link *link, const uint8_t *bytes, size_t n) {
@@ -322,24 +322,24 @@ static void on_become(ew__timer *timer, uint64_t now) {
     else
         ew__stream_close(&link->stream, err);
     ew__buf_done(&becoming->rest);
-    ew__free(link->conn.home->env, becoming, sizeof *becoming);
+    ew__free(link->conn.executor->env, becoming, sizeof *becoming);
 }
 
 static void conn_become(ew__conn *conn, const ew__wire *wire, ew__role role, const uint8_t *rest, size_t n) {
     ew__link *link = link_of_conn(conn);
-    ew__home *home = conn->home;
+    ew__executor *executor = conn->executor;
     if (link->becoming || link->stream.closing || link->stream.finishing)
         return;
-    struct ew__becoming *becoming = ew__zalloc(home->env, sizeof *becoming);
+    struct ew__becoming *becoming = ew__zalloc(executor->env, sizeof *becoming);
     if (!becoming) {
         ew__stream_close(&link->stream, EW_ENOMEM);
         return;
     }
     *becoming = (struct ew__becoming){.link = link, .wire = wire, .role = role};
-    ew__buf_init(&becoming->rest, home->env, SIZE_MAX / 2);
+    ew__buf_init(&becoming->rest, executor->env, SIZE_MAX / 2);
     link->becoming = becoming;
     if ((n > 0 && ew__buf_add(&becoming->rest, rest, n) != EW_OK) ||
-        ew__timer_set(&home->timers, &becoming->timer, home->now, on_become) != EW_OK)
+        ew__timer_set(&executor->timers, &becoming->timer, executor->now, on_become) != EW_OK)
         ew__stream_close(&link->stream, EW_ENOMEM);
 }
 
@@ -422,7 +422,7 @@ static void on_drained(ew__stream *stream) {
 }
 
 static void free_link(ew__link *link) {
-    const ew_env *env = link->conn.home->env;
+    const ew_env *env = link->conn.executor->env;
     ew__out_done(&link->conn.out);
     ew__free(env, link, sizeof *link);
 }
@@ -431,8 +431,8 @@ static void on_closed(ew__stream *stream, ew_err why) {
     ew__link *link = link_of_stream(stream);
     count_bytes(link);
     atomic_fetch_sub_explicit(&link->traffic->open, 1, memory_order_relaxed);
-    ew__timer_stop(&link->conn.home->timers, &link->sniffing);
-    ew__timer_stop(&link->conn.home->timers, &link->authenticating);
+    ew__timer_stop(&link->conn.executor->timers, &link->sniffing);
+    ew__timer_stop(&link->conn.executor->timers, &link->authenticating);
     becoming_end(link);
     choosing_end(link);
     ew__tap_end(link->tap, why);
@@ -456,13 +456,13 @@ static const ew__stream_events stream_events = {.reserve = on_reserve,
 
 ew__link *ew__link_new(ew__loop *loop, ew__site *site, ew__scratches *scratches, ew__traffic *traffic,
                        const ew__link_owner *owner, void *ud) {
-    ew__link *link = ew__zalloc(loop->home.env, sizeof *link);
+    ew__link *link = ew__zalloc(loop->executor.env, sizeof *link);
     if (!link)
         return NULL;
     link->conn.ops = &conn_ops;
-    link->conn.home = &loop->home;
+    link->conn.executor = &loop->executor;
     link->conn.site = site;
-    ew__out_init(&link->conn.out, &loop->home.blocks);
+    ew__out_init(&link->conn.out, &loop->executor.blocks);
     link->owner = owner;
     link->owner_ud = ud;
     link->scratches = scratches;
@@ -482,8 +482,8 @@ void ew__link_discard(ew__link *link) { free_link(link); }
 
 /* A connection on which nothing ever comes is closed like an idle one. */
 static void watch_silence(ew__link *link) {
-    uint64_t at = link->conn.home->now + EW__MS(link->conn.home->limits->idle_ms);
-    if (ew__timer_set(&link->conn.home->timers, &link->sniffing, at, on_sniff_timeout) != EW_OK)
+    uint64_t at = link->conn.executor->now + EW__MS(link->conn.executor->limits->idle_ms);
+    if (ew__timer_set(&link->conn.executor->timers, &link->sniffing, at, on_sniff_timeout) != EW_OK)
         ew__stream_close(&link->stream, EW_ENOMEM);
 }
 
@@ -496,10 +496,10 @@ static void on_authentication_timeout(ew__timer *timer, uint64_t now) {
 
 /* The time does not depend on the wire, nor on what the peer sends: a refusal does not extend it. */
 static void watch_authentication(ew__link *link) {
-    ew__home *home = link->conn.home;
-    uint64_t at = home->now + EW__MS(home->limits->auth_ms);
+    ew__executor *executor = link->conn.executor;
+    uint64_t at = executor->now + EW__MS(executor->limits->auth_ms);
     if (link->owner->greets_strangers && ew__conn_is_pending(&link->conn) &&
-        ew__timer_set(&home->timers, &link->authenticating, at, on_authentication_timeout) != EW_OK)
+        ew__timer_set(&executor->timers, &link->authenticating, at, on_authentication_timeout) != EW_OK)
         ew__stream_close(&link->stream, EW_ENOMEM);
 }
 
@@ -515,7 +515,7 @@ void ew__link_start(ew__link *link, ew__loop *loop, const ew__wire *wire, ew__ro
 }
 
 void ew__link_start_choosing(ew__link *link, ew__loop *loop, ew__choose_wire choose_wire) {
-    struct ew__choosing *choosing = ew__zalloc(loop->home.env, sizeof *choosing);
+    struct ew__choosing *choosing = ew__zalloc(loop->executor.env, sizeof *choosing);
     atomic_fetch_add_explicit(&link->traffic->open, 1, memory_order_relaxed);
     link->tap = ew__tap_new(loop, &link->stream, NULL);
     ew__stream_start(&link->stream, loop, &stream_events, &link->conn.out);
@@ -524,7 +524,7 @@ void ew__link_start_choosing(ew__link *link, ew__loop *loop, ew__choose_wire cho
         return;
     }
     choosing->choose = choose_wire;
-    ew__buf_init(&choosing->heard, loop->home.env, SIZE_MAX / 2); /* bounded: it is asked to decide */
+    ew__buf_init(&choosing->heard, loop->executor.env, SIZE_MAX / 2); /* bounded: it is asked to decide */
     link->choosing = choosing;
 }
 

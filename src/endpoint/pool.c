@@ -71,7 +71,7 @@ void ew__pool_fail_waiting(ew__pool *pool, ew_origin origin, ew_status status, e
 
 /* Whether cancels are under way: on connections of their own, or behind what a peer has not taken yet. */
 static bool is_leaving(const ew__pool *pool) {
-    bool leaving = pool->asides.n > 0 && !(pool->wire->caps & EW__ASIDES_WAIT);
+    bool leaving = pool->asides.n > 0 && !(pool->wire->caps & EW__ONE_SHOTS_WAIT);
     for (const ew__link *link = pool->links; link && !leaving; link = link->next)
         leaving = link->stream.finishing && !link->stream.lingering && !link->stream.closing;
     return leaving;
@@ -80,9 +80,9 @@ static bool is_leaving(const ew__pool *pool) {
 /* The last cancels have left, or had their time: closes what is left. */
 static void close_rest(ew__pool *pool) {
     pool->leaving = false;
-    ew__timer_stop(&pool->loop->home.timers, &pool->leave);
+    ew__timer_stop(&pool->loop->executor.timers, &pool->leave);
     pool->kind->close(pool);
-    ew__asides_close(&pool->asides);
+    ew__one_shots_close(&pool->asides);
     for (ew__link *link = pool->links, *next; link; link = next) {
         next = link->next;
         ew__link_close(link, EW_OK);
@@ -97,8 +97,8 @@ void ew__pool_check_closed(ew__pool *pool) {
         return;
     void (*on_closed)(ew__pool * pool) = pool->on_closed;
     pool->on_closed = NULL;
-    ew__timer_stop(&pool->loop->home.timers, &pool->idle);
-    ew__timer_stop(&pool->loop->home.timers, &pool->patience);
+    ew__timer_stop(&pool->loop->executor.timers, &pool->idle);
+    ew__timer_stop(&pool->loop->executor.timers, &pool->patience);
     on_closed(pool);
 }
 
@@ -171,18 +171,18 @@ static void on_idle(ew__timer *timer, uint64_t now) {
         }
     }
     if (more)
-        (void)ew__timer_set(&pool->loop->home.timers, timer, now + EW__MS(1000), on_idle);
+        (void)ew__timer_set(&pool->loop->executor.timers, timer, now + EW__MS(1000), on_idle);
 }
 
 static void on_link_ready(ew__link *link) {
     ew__pool *pool = link->owner_ud;
-    link->idle_since = pool->loop->home.now;
+    link->idle_since = pool->loop->executor.now;
     bool idle_session = sharing_of(pool, link) == EW__SHARING_IDLE;
     row_join(pool, link, !pool->fixed && !idle_session);
     pool->kind->serve(pool, NULL);
     bool spare = !is_session(pool) || (idle_session && pool->n_links > 1);
     if (spare && !ew__timer_active(&pool->idle) && !pool->closing)
-        (void)ew__timer_set(&pool->loop->home.timers, &pool->idle, link->idle_since + EW__MS(IDLE_MS), on_idle);
+        (void)ew__timer_set(&pool->loop->executor.timers, &pool->idle, link->idle_since + EW__MS(IDLE_MS), on_idle);
 }
 
 static void on_link_closed(ew__link *link, ew_err why) {
@@ -225,7 +225,7 @@ static ew_err on_link_aside(ew__link *link, const void *bytes, size_t n) {
     ew__pool *pool = link->owner_ud;
     return pool->closing && !pool->leaving
                ? EW_EBUSY
-               : ew__aside_send(&pool->asides, &pool->where, bytes, n, (pool->wire->caps & EW__ASIDES_WAIT) != 0);
+               : ew__one_shot_send(&pool->asides, &pool->where, bytes, n, (pool->wire->caps & EW__ONE_SHOTS_WAIT) != 0);
 }
 
 static ew_err on_link_again(ew__link *link, ew_call *call) { return ew__pool_take(link->owner_ud, call); }
@@ -250,7 +250,7 @@ static void forget_dial(struct ew__pool_dial *entry) {
     ew__pool *pool = entry->pool;
     EW__LIST_REMOVE(pool->dials, entry);
     pool->n_dialling--;
-    ew__free(pool->loop->home.env, entry, sizeof *entry);
+    ew__free(pool->loop->executor.env, entry, sizeof *entry);
 }
 
 static void fail_unreached(ew__pool *pool, const char *detail) {
@@ -278,7 +278,7 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
         return;
     }
     ew__link_discard(link);
-    pool->share_until = pool->loop->home.now + EW__MS(SHARE_MS);
+    pool->share_until = pool->loop->executor.now + EW__MS(SHARE_MS);
     if (!pool->closing && pool->n_links == 0 && pool->n_dialling == 0 &&
         !(pool->kind->dial_failed && pool->kind->dial_failed(pool, detail)))
         fail_unreached(pool, detail);
@@ -289,18 +289,18 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
 
 static ew_err dial(ew__pool *pool) {
     ew__loop *loop = pool->loop;
-    struct ew__pool_dial *entry = ew__zalloc(loop->home.env, sizeof *entry);
+    struct ew__pool_dial *entry = ew__zalloc(loop->executor.env, sizeof *entry);
     if (!entry)
         return EW_ENOMEM;
     entry->pool = pool;
     entry->link = ew__link_new_ours(loop, &pool->site, &pool->scratches, &pool->traffic, &owner, entry);
-    ew_err err = entry->link ? ew__dial_start(loop, &entry->link->stream, &pool->where, loop->home.limits->connect_ms,
-                                              on_dialled, &entry->dial)
+    ew_err err = entry->link ? ew__dial_start(loop, &entry->link->stream, &pool->where,
+                                              loop->executor.limits->connect_ms, on_dialled, &entry->dial)
                              : EW_ENOMEM;
     if (err != EW_OK) {
         if (entry->link)
             ew__link_discard(entry->link);
-        ew__free(loop->home.env, entry, sizeof *entry);
+        ew__free(loop->executor.env, entry, sizeof *entry);
         return err;
     }
     EW__LIST_ADD(pool->dials, entry);
@@ -317,13 +317,13 @@ static uint64_t most_links(const ew__pool *pool) {
         return pool->fixed;
     if (pool->where.kind == EW__WHERE_CHILD)
         return 1;
-    return pool->most_links ? pool->most_links : pool->loop->home.limits->client_connections;
+    return pool->most_links ? pool->most_links : pool->loop->executor.limits->client_connections;
 }
 
 /* Whether streams are kept apart from other calls now. */
 static bool keeps_apart(const ew__pool *pool) {
     return pool->apart && pool->wire->sharing && pool->n_links + pool->n_dialling < most_links(pool) &&
-           pool->loop->home.now >= pool->share_until;
+           pool->loop->executor.now >= pool->share_until;
 }
 
 /* A link that can take a call. Those that have room again and did not say so are found when the row is empty. */
@@ -411,20 +411,20 @@ static bool has_live_link(const ew__pool *pool) {
  * each. It is dialled for those that have waited for a while: the peer is slow, or stuck.
  */
 static bool can_wait(ew__pool *pool, uint64_t per_link, uint32_t n_coming) {
-    ew__home *home = &pool->loop->home;
+    ew__executor *executor = &pool->loop->executor;
     const struct ew__pool_wait *oldest = pool->first;
     uint64_t few = n_coming * per_link + per_link / CROWD_SHARE;
     if (!oldest || pool->n_waiting >= few || !(n_coming || has_live_link(pool)))
         return false;
     uint64_t until = oldest->since + EW__MS(PATIENCE_MS); /* nobody waits for longer than the first */
-    if (home->now >= until)
+    if (executor->now >= until)
         return false;
     return ew__timer_active(&pool->patience) ||
-           ew__timer_set(&home->timers, &pool->patience, until, on_patience) == EW_OK;
+           ew__timer_set(&executor->timers, &pool->patience, until, on_patience) == EW_OK;
 }
 
 static bool wants_dial(ew__pool *pool) {
-    const ew_limits *limits = pool->loop->home.limits;
+    const ew_limits *limits = pool->loop->executor.limits;
     uint64_t per_link = is_session(pool) ? calls_per_link(pool->wire, limits) : 1;
     uint32_t n_streams = pool->n_streams_waiting > 0 && keeps_apart(pool) ? pool->n_streams_waiting : 0;
     uint32_t n_calls = pool->n_waiting - n_streams, n_coming = pool->n_dialling - min_of(pool->n_dialling, n_streams);
@@ -441,7 +441,7 @@ static void serve_waiting(ew__pool *pool) {
     struct ew__pool_wait *wait;
     while ((wait = next_servable(pool, &link)) != NULL) {
         ew_call *call = ew__pool_dequeue(wait);
-        link->idle_since = pool->loop->home.now;
+        link->idle_since = pool->loop->executor.now;
         call->begun = true;
         if (pool->wire->open(link->peer, call) != EW_OK)
             ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
@@ -484,7 +484,7 @@ static void on_open(ew_call *call) {
     ew__pool *pool = wait->pool;
     if (pool->closing) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_UNAVAILABLE, EW_STR("the client is closed"));
-    } else if (pool->n_waiting >= pool->loop->home.limits->client_queue) {
+    } else if (pool->n_waiting >= pool->loop->executor.limits->client_queue) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
                          EW_STR("too many calls wait for a connection"));
     } else {
@@ -514,17 +514,17 @@ void ew__pool_open(ew__pool *pool, ew_call *call) {
         ew__call_open_on(call, &refused, NULL);
         return;
     }
-    *wait = (struct ew__pool_wait){.call = call, .pool = pool, .since = pool->loop->home.now};
+    *wait = (struct ew__pool_wait){.call = call, .pool = pool, .since = pool->loop->executor.now};
     ew__call_open_on(call, &waiting, wait);
 }
 
 ew_err ew__pool_take(ew__pool *pool, ew_call *call) {
-    if (pool->closing || pool->n_waiting >= pool->loop->home.limits->client_queue)
+    if (pool->closing || pool->n_waiting >= pool->loop->executor.limits->client_queue)
         return EW_EBUSY;
     struct ew__pool_wait *wait = ew__arena_alloc(&call->arena, sizeof *wait);
     if (!wait)
         return EW_ENOMEM;
-    *wait = (struct ew__pool_wait){.call = call, .pool = pool, .since = pool->loop->home.now};
+    *wait = (struct ew__pool_wait){.call = call, .pool = pool, .since = pool->loop->executor.now};
     call->callee = &waiting;
     call->callee_ud = wait;
     call->begun = false;
@@ -563,7 +563,7 @@ static void send_cancels(ew__pool *pool) {
     }
 }
 
-static void on_asides_gone(ew__asides *asides) { ew__pool_check_closed(ew__container_of(asides, ew__pool, asides)); }
+static void on_asides_gone(ew__one_shots *asides) { ew__pool_check_closed(ew__container_of(asides, ew__pool, asides)); }
 
 void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const ew__site *site, const ew__where *where) {
     memset(pool, 0, sizeof *pool);
@@ -574,7 +574,7 @@ void ew__pool_init(ew__pool *pool, ew__loop *loop, const ew__wire *wire, const e
     pool->where = *where;
     if (where->kind == EW__WHERE_CHILD)
         ew__pool_child_init(pool);
-    ew__asides_init(&pool->asides, loop, on_asides_gone);
+    ew__one_shots_init(&pool->asides, loop, on_asides_gone);
 }
 
 void ew__pool_close(ew__pool *pool, void (*on_closed)(ew__pool *pool)) {
@@ -583,9 +583,9 @@ void ew__pool_close(ew__pool *pool, void (*on_closed)(ew__pool *pool)) {
     pool->leaving = true;
     ew__pool_fail_waiting(pool, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("the client is closed"));
     send_cancels(pool);
-    ew__home *home = &pool->loop->home;
-    uint64_t until = ew__home_read_clock(home) + EW__MS(LEAVE_MS);
-    if (!is_leaving(pool) || ew__timer_set(&home->timers, &pool->leave, until, on_leave_timeout) != EW_OK)
+    ew__executor *executor = &pool->loop->executor;
+    uint64_t until = ew__executor_read_clock(executor) + EW__MS(LEAVE_MS);
+    if (!is_leaving(pool) || ew__timer_set(&executor->timers, &pool->leave, until, on_leave_timeout) != EW_OK)
         close_rest(pool);
     ew__pool_check_closed(pool);
 }
@@ -593,5 +593,5 @@ void ew__pool_close(ew__pool *pool, void (*on_closed)(ew__pool *pool)) {
 void ew__pool_done(ew__pool *pool) {
     if (pool->kind->done)
         pool->kind->done(pool);
-    ew__scratches_done(&pool->scratches, pool->loop->home.env);
+    ew__scratches_done(&pool->scratches, pool->loop->executor.env);
 }

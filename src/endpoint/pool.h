@@ -9,7 +9,7 @@
 #ifndef EW_ENDPOINT_POOL_H
 #define EW_ENDPOINT_POOL_H
 
-#include "endpoint/aside.h"
+#include "endpoint/one_shot.h"
 #include "endpoint/link.h"
 
 typedef struct ew__pool ew__pool;
@@ -54,7 +54,7 @@ struct ew__pool {
     struct ew__pool_announce *announce; /* what a pool has whose process says where it listens */
     struct ew__pool_manage *manage; /* what a pool has that manages processes; and how they are told where to listen */
     const char *told_option, *told_variable;
-    ew__asides asides;
+    ew__one_shots asides;
     bool opening; /* a call has just come: fixed connections that are missing are dialled, but for no other reason */
     bool closing;
     bool leaving;    /* closing, first part: the last cancels leave */

@@ -4,7 +4,7 @@
  * is dialled. A call fails when the process did not come up while it waited; a later one makes it try again.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "endpoint/companion.h"
+#include "endpoint/managed_process.h"
 #include "endpoint/pool_kind.h"
 #include <everywire/json.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ typedef enum state {
 
 typedef struct ew__pool_announce {
     ew__pool *pool;
-    ew__companion companion;
+    ew__managed_process companion;
     ew__timer timer; /* set from the beginning to the end, so that moving it cannot fail */
     uint64_t started_at;
     uint64_t up_at; /* of this start, the first connection; 0: none yet */
@@ -46,7 +46,7 @@ typedef struct ew__pool_announce {
     char authority[300];
 } announcing;
 
-static ew__home *home_of(const announcing *self) { return &self->pool->loop->home; }
+static ew__executor *executor_of(const announcing *self) { return &self->pool->loop->executor; }
 
 static const char *name_of(const announcing *self) { return self->pool->where.argv[0]; }
 
@@ -54,10 +54,10 @@ static void serve(ew__pool *pool, struct ew__pool_wait *fresh);
 static void on_time(ew__timer *timer, uint64_t now);
 
 static void set_timer(announcing *self, uint64_t at) {
-    (void)ew__timer_set(&home_of(self)->timers, &self->timer, at, on_time); /* a move: cannot fail */
+    (void)ew__timer_set(&executor_of(self)->timers, &self->timer, at, on_time); /* a move: cannot fail */
 }
 
-static void stop_timer(announcing *self) { set_timer(self, home_of(self)->now + EW__MS(FAR_MS)); }
+static void stop_timer(announcing *self) { set_timer(self, executor_of(self)->now + EW__MS(FAR_MS)); }
 
 /* ---- its end ---- */
 
@@ -87,30 +87,30 @@ static void check_down(announcing *self) {
 
 /* The process has ended, or is about to. */
 static void leave(announcing *self) {
-    ew__home *home = home_of(self);
+    ew__executor *executor = executor_of(self);
     self->state = ENDS;
     self->cut = false;
-    if (self->up_at && home->now - self->up_at >= EW__MS(WELL_MS))
+    if (self->up_at && executor->now - self->up_at >= EW__MS(WELL_MS))
         self->pause_ms = 0;
-    set_timer(self, home->now + EW__MS(LAST_WORDS_MS));
+    set_timer(self, executor->now + EW__MS(LAST_WORDS_MS));
     ew__pool_close_dials(self->pool);
 }
 
 static void fail_waiting(announcing *self, const char *problem) {
-    ew__log(home_of(self)->env, EW_LOG_DEBUG, "pool", "%s", problem);
+    ew__log(executor_of(self)->env, EW_LOG_DEBUG, "pool", "%s", problem);
     ew__pool_fail_waiting(self->pool, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(problem));
 }
 
 /* It does not do what it is to do: makes it end. */
 static void give_up(announcing *self, const char *problem) {
     leave(self);
-    bool waits = ew__companion_close(&self->companion);
+    bool waits = ew__managed_process_close(&self->companion);
     fail_waiting(self, problem);
     if (!waits)
         check_down(self);
 }
 
-static void on_companion_ended(ew__companion *companion) {
+static void on_companion_ended(ew__managed_process *companion) {
     announcing *self = ew__container_of(companion, announcing, companion);
     const char *line = companion->line[0] ? companion->line : "it ended";
     bool silent = self->state < TRIES, early = self->up_at == 0;
@@ -124,7 +124,7 @@ static void on_companion_ended(ew__companion *companion) {
         fail_waiting(self, problem);
 }
 
-static void on_companion_closed(ew__companion *companion) {
+static void on_companion_closed(ew__managed_process *companion) {
     check_down(ew__container_of(companion, announcing, companion));
 }
 
@@ -140,14 +140,14 @@ static uint16_t read_port(ew_str line) {
 }
 
 static void begin_to_dial(announcing *self) {
-    ew__home *home = home_of(self);
+    ew__executor *executor = executor_of(self);
     self->state = TRIES;
     self->dial_ms = DIAL_MS;
     self->later = false;
-    self->until = home->now + EW__MS(home->limits->runner_wait_ms);
+    self->until = executor->now + EW__MS(executor->limits->runner_wait_ms);
 }
 
-static bool on_line(ew__companion *companion, ew_str line) {
+static bool on_line(ew__managed_process *companion, ew_str line) {
     announcing *self = ew__container_of(companion, announcing, companion);
     ew__pool *pool = self->pool;
     uint16_t port = self->state == SILENT ? read_port(line) : 0;
@@ -166,13 +166,13 @@ static bool on_line(ew__companion *companion, ew_str line) {
 }
 
 static void lost(ew__pool *pool) {
-    pool->announce->hold_until = ew__home_read_clock(&pool->loop->home) + EW__MS(AGAIN_MS);
+    pool->announce->hold_until = ew__executor_read_clock(&pool->loop->executor) + EW__MS(AGAIN_MS);
 }
 
 /* While it has not accepted any connection there is one dial at a time. */
 static bool may_dial(ew__pool *pool) {
     announcing *self = pool->announce;
-    if (self->state == UP && home_of(self)->now < self->hold_until) {
+    if (self->state == UP && executor_of(self)->now < self->hold_until) {
         set_timer(self, self->hold_until);
         return false;
     }
@@ -182,7 +182,7 @@ static bool may_dial(ew__pool *pool) {
 }
 
 static void dial_later(announcing *self) {
-    uint64_t at = home_of(self)->now + EW__MS(self->dial_ms);
+    uint64_t at = executor_of(self)->now + EW__MS(self->dial_ms);
     if (self->later)
         return;
     self->later = true;
@@ -193,7 +193,7 @@ static void dial_later(announcing *self) {
 static bool dial_failed(ew__pool *pool, const char *detail) {
     announcing *self = pool->announce;
     (void)detail;
-    ew__home_read_clock(home_of(self));
+    ew__executor_read_clock(executor_of(self));
     if (self->state == ENDS)
         check_down(self);
     if (self->state == UP)
@@ -208,9 +208,9 @@ static void try_again(announcing *self) {
     self->later = false;
     if (!self->pool->first) { /* nobody waits any more; who comes next tries again */
         self->state = UP;
-    } else if (home_of(self)->now >= self->until) {
+    } else if (executor_of(self)->now >= self->until) {
         (void)snprintf(problem, sizeof problem, "%.150s does not accept connections on %.200s after %g s",
-                       name_of(self), self->authority, (double)home_of(self)->limits->runner_wait_ms / 1000);
+                       name_of(self), self->authority, (double)executor_of(self)->limits->runner_wait_ms / 1000);
         give_up(self, problem);
     } else {
         self->may_dial = true;
@@ -220,15 +220,15 @@ static void try_again(announcing *self) {
 
 /* ---- its beginning ---- */
 
-static void on_companion_started(ew__companion *companion) {
+static void on_companion_started(ew__managed_process *companion) {
     announcing *self = ew__container_of(companion, announcing, companion);
-    ew__home *home = home_of(self);
+    ew__executor *executor = executor_of(self);
     self->state = SILENT;
-    set_timer(self, home->now + EW__MS(home->limits->runtime_wait_ms));
+    set_timer(self, executor->now + EW__MS(executor->limits->runtime_wait_ms));
 }
 
 static void start(announcing *self) {
-    self->started_at = ew__home_read_clock(home_of(self));
+    self->started_at = ew__executor_read_clock(executor_of(self));
     self->up_at = 0;
     self->pause_ms = self->pause_ms * 2 < PAUSE_MAX_MS ? self->pause_ms * 2 : PAUSE_MAX_MS;
     if (self->pause_ms == 0)
@@ -236,13 +236,13 @@ static void start(announcing *self) {
     stop_timer(self);
     const ew__where *where = &self->pool->where;
     ew__where program = {.argv = where->argv, .inherited = where->inherited, .vars = where->vars, .grace_ms = GRACE_MS};
-    ew__companion_init(&self->companion, self->pool->loop, &program);
+    ew__managed_process_init(&self->companion, self->pool->loop, &program);
     self->companion.started = on_companion_started;
     self->companion.heard = on_line;
     self->companion.ended = on_companion_ended;
     self->companion.closed = on_companion_closed;
     self->state = STARTS;
-    ew__companion_start(&self->companion);
+    ew__managed_process_start(&self->companion);
     if (self->companion.state != EW__COMPANION_ENDED)
         return;
     self->state = DOWN;
@@ -253,7 +253,7 @@ static void want(announcing *self) {
     uint64_t at = self->started_at + EW__MS(self->pause_ms);
     if (!self->pool->first)
         return;
-    if (at <= ew__home_read_clock(home_of(self))) {
+    if (at <= ew__executor_read_clock(executor_of(self))) {
         start(self);
     } else {
         self->state = PAUSES;
@@ -272,7 +272,7 @@ static void on_time(ew__timer *timer, uint64_t now) {
         break;
     case SILENT:
         (void)snprintf(problem, sizeof problem, "%.150s has not said where it listens after %g s", name_of(self),
-                       (double)home_of(self)->limits->runtime_wait_ms / 1000);
+                       (double)executor_of(self)->limits->runtime_wait_ms / 1000);
         give_up(self, problem);
         break;
     case TRIES:
@@ -280,7 +280,7 @@ static void on_time(ew__timer *timer, uint64_t now) {
         break;
     case ENDS: /* somebody else holds its ends of the connections, or of its output */
         self->cut = true;
-        (void)ew__companion_close(&self->companion);
+        (void)ew__managed_process_close(&self->companion);
         check_down(self);
         break;
     case UP:
@@ -301,7 +301,7 @@ static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
         return;
     if (self->state == TRIES && pool->links) {
         self->state = UP;
-        self->up_at = self->up_at ? self->up_at : home_of(self)->now;
+        self->up_at = self->up_at ? self->up_at : executor_of(self)->now;
         stop_timer(self);
     }
     if (self->state == DOWN)
@@ -315,19 +315,19 @@ static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
 }
 
 static void close_all(ew__pool *pool) {
-    ew__timer_stop(&home_of(pool->announce)->timers, &pool->announce->timer);
+    ew__timer_stop(&executor_of(pool->announce)->timers, &pool->announce->timer);
     ew__pool_close_dials(pool);
-    (void)ew__companion_close(&pool->announce->companion);
+    (void)ew__managed_process_close(&pool->announce->companion);
 }
 
 static bool is_closed(const ew__pool *pool) {
-    const ew__companion *companion = &pool->announce->companion;
+    const ew__managed_process *companion = &pool->announce->companion;
     return ew__pool_no_dials(pool) && !companion->dial && !companion->open;
 }
 
 static void done(ew__pool *pool) {
-    ew__timer_stop(&home_of(pool->announce)->timers, &pool->announce->timer);
-    ew__free(pool->loop->home.env, pool->announce, sizeof *pool->announce);
+    ew__timer_stop(&executor_of(pool->announce)->timers, &pool->announce->timer);
+    ew__free(pool->loop->executor.env, pool->announce, sizeof *pool->announce);
 }
 
 static const ew__pool_kind kind = {.serve = serve,
@@ -339,11 +339,12 @@ static const ew__pool_kind kind = {.serve = serve,
                                    .lost = lost};
 
 ew_err ew__pool_announce(ew__pool *pool) {
-    ew__home *home = &pool->loop->home;
-    announcing *self = ew__zalloc(home->env, sizeof *self);
-    ew_err err = self ? ew__timer_set(&home->timers, &self->timer, home->now + EW__MS(FAR_MS), on_time) : EW_ENOMEM;
+    ew__executor *executor = &pool->loop->executor;
+    announcing *self = ew__zalloc(executor->env, sizeof *self);
+    ew_err err =
+        self ? ew__timer_set(&executor->timers, &self->timer, executor->now + EW__MS(FAR_MS), on_time) : EW_ENOMEM;
     if (err != EW_OK) {
-        ew__free(home->env, self, sizeof *self);
+        ew__free(executor->env, self, sizeof *self);
         return err;
     }
     self->pool = pool;

@@ -11,7 +11,7 @@
 #define WELL_MS 10000    /* who ran so long starts the pauses anew */
 #define LAST_WORD_MS 200 /* a process whose output has ended is about to end itself, most of the time */
 
-static ew__home *home_of(const ew__pool *pool) { return &pool->loop->home; }
+static ew__executor *executor_of(const ew__pool *pool) { return &pool->loop->executor; }
 
 /* ---- its beginning ---- */
 
@@ -22,9 +22,9 @@ static void on_pause_over(ew__timer *timer, uint64_t now) {
 
 static bool may_start(ew__pool *pool) {
     ew__pool_child *child = &pool->child;
-    uint64_t now = ew__home_read_clock(home_of(pool)), at = child->started_at + EW__MS(child->pause_ms);
+    uint64_t now = ew__executor_read_clock(executor_of(pool)), at = child->started_at + EW__MS(child->pause_ms);
     if (now < at && (ew__timer_active(&child->pause) ||
-                     ew__timer_set(&home_of(pool)->timers, &child->pause, at, on_pause_over) == EW_OK))
+                     ew__timer_set(&executor_of(pool)->timers, &child->pause, at, on_pause_over) == EW_OK))
         return false; /* without memory for that: too early is better than never */
     child->started_at = now;
     child->pause_ms = child->pause_ms * 2 < PAUSE_MAX_MS ? child->pause_ms * 2 : PAUSE_MAX_MS;
@@ -44,7 +44,7 @@ static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
 
 void ew__pool_child_link_closed(ew__pool *pool) {
     pool->child.at_end = NULL;
-    ew__timer_stop(&home_of(pool)->timers, &pool->child.last_word);
+    ew__timer_stop(&executor_of(pool)->timers, &pool->child.last_word);
 }
 
 static void tell_eof(ew__pool *pool) {
@@ -63,9 +63,9 @@ static void on_last_word(ew__timer *timer, uint64_t now) {
 /* The calls that are lost with it are better told how it has ended than that its output has. */
 bool ew__pool_child_holds_eof(ew__pool *pool, ew__link *link) {
     ew__pool_child *child = &pool->child;
-    uint64_t at = home_of(pool)->now + EW__MS(LAST_WORD_MS);
+    uint64_t at = executor_of(pool)->now + EW__MS(LAST_WORD_MS);
     if (child->ended || pool->closing ||
-        ew__timer_set(&home_of(pool)->timers, &child->last_word, at, on_last_word) != EW_OK)
+        ew__timer_set(&executor_of(pool)->timers, &child->last_word, at, on_last_word) != EW_OK)
         return false;
     child->at_end = link;
     return true;
@@ -74,7 +74,7 @@ bool ew__pool_child_holds_eof(ew__pool *pool, ew__link *link) {
 static void on_ended(void *ud, const char *how) {
     ew__pool *pool = ud;
     ew__pool_child *child = &pool->child;
-    if (home_of(pool)->now - child->started_at >= EW__MS(WELL_MS))
+    if (executor_of(pool)->now - child->started_at >= EW__MS(WELL_MS))
         child->pause_ms = 0;
     child->ended = true;
     (void)snprintf(child->line, sizeof child->line, "%.150s %s", pool->where.argv[0], how);
@@ -86,8 +86,8 @@ const char *ew__pool_child_end(const ew__pool *pool) { return pool->child.line; 
 /* ---- life ---- */
 
 static void close_child(ew__pool *pool) {
-    ew__timer_stop(&home_of(pool)->timers, &pool->child.pause);
-    ew__timer_stop(&home_of(pool)->timers, &pool->child.last_word);
+    ew__timer_stop(&executor_of(pool)->timers, &pool->child.pause);
+    ew__timer_stop(&executor_of(pool)->timers, &pool->child.last_word);
     ew__pool_close_dials(pool);
 }
 

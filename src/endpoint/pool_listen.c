@@ -4,7 +4,7 @@
  * young, for actions that it has not defined yet.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "endpoint/companion.h"
+#include "endpoint/managed_process.h"
 #include "endpoint/pool_kind.h"
 #include "endpoint/runtimes.h"
 #include "io/tls.h"
@@ -20,7 +20,7 @@ typedef struct ew__pool_listen {
     ew__address *address;
     const ew__wire *door;
     ew__runtimes runtimes;
-    ew__companion companion;
+    ew__managed_process companion;
     ew__timer look; /* when a call has waited long enough */
     uint64_t look_at;
     atomic_uint n_runtimes;
@@ -42,17 +42,17 @@ static void fail_unreached(ew_call *call, const char *text) {
 }
 
 static void fail_without_runtime(listening *self, struct ew__pool_wait *wait) {
-    const ew__home *home = &self->pool->loop->home;
-    uint64_t until = wait->since + EW__MS(home->limits->runtime_wait_ms);
+    const ew__executor *executor = &self->pool->loop->executor;
+    uint64_t until = wait->since + EW__MS(executor->limits->runtime_wait_ms);
     char text[400];
     if (self->companion.state == EW__COMPANION_ENDED) {
         (void)snprintf(text, sizeof text, "%s%s", self->companion.line,
                        self->had_runtime || !self->companion.ran ? "" : " before it connected");
         fail_unreached(ew__pool_dequeue(wait), text);
-    } else if (home->now >= until) {
+    } else if (executor->now >= until) {
         (void)snprintf(text, sizeof text, "no runtime has connected to %s://%s within %g s",
                        self->pool->where.tls ? "wss" : "ws", self->address->text,
-                       (double)home->limits->runtime_wait_ms / 1000);
+                       (double)executor->limits->runtime_wait_ms / 1000);
         fail_unreached(ew__pool_dequeue(wait), text);
     } else {
         look_again(self, until);
@@ -68,7 +68,7 @@ static void fail_with(struct ew__pool_wait *wait, ew_status status, ew__buf *mes
 
 static void fail_ambiguous(listening *self, struct ew__pool_wait *wait) {
     ew__buf text;
-    ew__buf_init(&text, self->pool->loop->home.env, (size_t)64 * 1024);
+    ew__buf_init(&text, self->pool->loop->executor.env, (size_t)64 * 1024);
     ew__buf_cstr(&text, "several actions are meant by ");
     ew__buf_str(&text, wait->call->key);
     ew__buf_cstr(&text, "; one of ");
@@ -78,8 +78,8 @@ static void fail_ambiguous(listening *self, struct ew__pool_wait *wait) {
 
 static void fail_unknown(listening *self, struct ew__pool_wait *wait) {
     ew__buf text, near;
-    ew__buf_init(&text, self->pool->loop->home.env, (size_t)64 * 1024);
-    ew__buf_init(&near, self->pool->loop->home.env, (size_t)16 * 1024);
+    ew__buf_init(&text, self->pool->loop->executor.env, (size_t)64 * 1024);
+    ew__buf_init(&near, self->pool->loop->executor.env, (size_t)16 * 1024);
     ew__runtimes_near(&self->runtimes, wait->call->key, &near);
     ew__buf_cstr(&text, "no action ");
     ew__buf_str(&text, wait->call->key);
@@ -126,7 +126,7 @@ static void send_to(ew__runtime *runtime, struct ew__pool_wait *wait) {
 
 static void answer_list(listening *self, struct ew__pool_wait *wait) {
     ew__buf text;
-    ew__buf_init(&text, self->pool->loop->home.env, (size_t)self->pool->loop->home.limits->out_max_bytes);
+    ew__buf_init(&text, self->pool->loop->executor.env, (size_t)self->pool->loop->executor.limits->out_max_bytes);
     ew_err err = ew__runtimes_list(&self->runtimes, &text);
     ew_call *call = ew__pool_dequeue(wait);
     if (err == EW_OK)
@@ -150,7 +150,7 @@ static void serve_list(listening *self, struct ew__pool_wait *wait) {
 /* A runtime that does not list knows by itself what it has. */
 static void send_unlisted(listening *self, ew__runtime *only, struct ew__pool_wait *wait) {
     uint64_t at = only->came_at + EW__MS(SILENT_MS);
-    if (only->known_at != 0 || self->pool->loop->home.now >= at)
+    if (only->known_at != 0 || self->pool->loop->executor.now >= at)
         send_to(only, wait);
     else
         look_again(self, at);
@@ -159,7 +159,7 @@ static void send_unlisted(listening *self, ew__runtime *only, struct ew__pool_wa
 static void serve_run(listening *self, struct ew__pool_wait *wait) {
     ew_call *call = wait->call;
     ew__runtime *only = self->runtimes.n == 1 ? self->runtimes.first : NULL;
-    ew__found found = ew__runtimes_find(&self->runtimes, call->key);
+    ew__runtime_match found = ew__runtimes_find(&self->runtimes, call->key);
     if (found.n == 1) {
         if (ew__runtime_capacity(found.runtime) == 0)
             return;
@@ -193,10 +193,10 @@ static void serve_one(listening *self, struct ew__pool_wait *wait) {
 static void on_look(ew__timer *timer, uint64_t now);
 
 static void set_look(listening *self) {
-    ew__home *home = &self->pool->loop->home;
+    ew__executor *executor = &self->pool->loop->executor;
     if (self->look_at == EW__NEVER)
-        ew__timer_stop(&home->timers, &self->look);
-    else if (ew__timer_set(&home->timers, &self->look, self->look_at, on_look) != EW_OK)
+        ew__timer_stop(&executor->timers, &self->look);
+    else if (ew__timer_set(&executor->timers, &self->look, self->look_at, on_look) != EW_OK)
         ew__pool_fail_waiting(self->pool, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
 }
 
@@ -218,7 +218,7 @@ static void serve_all(listening *self) {
         }
     }
     if (self->again) /* a program that opens a call at each end: the others' turn */
-        look_again(self, pool->loop->home.now);
+        look_again(self, pool->loop->executor.now);
     self->busy = false;
     set_look(self);
 }
@@ -231,7 +231,7 @@ static void on_look(ew__timer *timer, uint64_t now) {
 /* The program, if there is one: a call waits, and nobody is there who could have it. */
 static void start_if_needed(listening *self) {
     if (self->runtimes.n == 0 && self->pool->first)
-        ew__companion_start(&self->companion);
+        ew__managed_process_start(&self->companion);
 }
 
 /* A call at the end of the queue overtakes nobody: whoever waits before it for the same runtime waits for room. */
@@ -255,7 +255,7 @@ static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
 
 /* ---- connections ---- */
 
-static const char *on_link_greet(ew__link *link, const ew__self *who) {
+static const char *on_link_greet(ew__link *link, const ew__runtime_identity *who) {
     ew__pool *pool = link->owner_ud;
     return pool->closing ? "the manager is closing" : ew__runtimes_greet(&pool->listen->runtimes, link, who);
 }
@@ -284,7 +284,7 @@ static const ew__link_owner owner = {
 static void on_connection(ew__listener *listener) {
     listening *self = ew__container_of(listener, listening, listener);
     ew__pool *pool = self->pool;
-    bool room = pool->n_links < pool->loop->home.limits->client_connections && !pool->closing;
+    bool room = pool->n_links < pool->loop->executor.limits->client_connections && !pool->closing;
     ew__link *link =
         room ? ew__link_new(pool->loop, &pool->site, &pool->scratches, &pool->traffic, &owner, pool) : NULL;
     if (!link) {
@@ -295,7 +295,7 @@ static void on_connection(ew__listener *listener) {
     EW__LIST_ADD(pool->links, link);
     pool->n_links++;
     ew__count(&pool->traffic.accepted, 1);
-    ew__home_read_clock(&pool->loop->home);
+    ew__executor_read_clock(&pool->loop->executor);
     ew_err err = ew__accept(listener, &link->stream);
     if (err == EW_OK && pool->where.tls)
         err = ew__stream_secure_accepted(&link->stream, pool->loop, pool->where.tls, true);
@@ -329,22 +329,22 @@ static void on_gone(ew__runtimes *all, ew__runtime *runtime) {
 
 static const ew__runtimes_hooks hooks = {.changed = on_changed, .answered = on_answered, .gone = on_gone};
 
-static void on_companion_ended(ew__companion *companion) {
+static void on_companion_ended(ew__managed_process *companion) {
     serve_all(ew__container_of(companion, listening, companion));
 }
 
 /* ---- life ---- */
 
-static void on_companion_closed(ew__companion *companion);
+static void on_companion_closed(ew__managed_process *companion);
 
 /* One that has ended is started again by the next call. */
 static void prepare_companion(listening *self) {
-    ew__companion_init(&self->companion, self->pool->loop, &self->pool->where);
+    ew__managed_process_init(&self->companion, self->pool->loop, &self->pool->where);
     self->companion.ended = on_companion_ended;
     self->companion.closed = on_companion_closed;
 }
 
-static void on_companion_closed(ew__companion *companion) {
+static void on_companion_closed(ew__managed_process *companion) {
     listening *self = ew__container_of(companion, listening, companion);
     if (!self->pool->closing) {
         prepare_companion(self);
@@ -361,9 +361,9 @@ static void on_listener_closed(ew__listener *listener) {
 
 static void close_listening(ew__pool *pool) {
     listening *self = pool->listen;
-    ew__timer_stop(&pool->loop->home.timers, &self->look);
+    ew__timer_stop(&pool->loop->executor.timers, &self->look);
     ew__runtimes_silence(&self->runtimes);
-    (void)ew__companion_close(&self->companion);
+    (void)ew__managed_process_close(&self->companion);
     if (self->listening)
         ew__listener_close(&self->listener, on_listener_closed);
 }
@@ -373,12 +373,12 @@ static bool is_closed(const ew__pool *pool) {
     return !self->listening && !self->companion.dial && !self->companion.open;
 }
 
-static void done(ew__pool *pool) { ew__free(pool->loop->home.env, pool->listen, sizeof *pool->listen); }
+static void done(ew__pool *pool) { ew__free(pool->loop->executor.env, pool->listen, sizeof *pool->listen); }
 
 static const ew__pool_kind kind = {.serve = serve, .close = close_listening, .is_closed = is_closed, .done = done};
 
 ew_err ew__pool_listen(ew__pool *pool, ew__address *address, const ew__wire *door) {
-    listening *self = ew__zalloc(pool->loop->home.env, sizeof *self);
+    listening *self = ew__zalloc(pool->loop->executor.env, sizeof *self);
     if (!self)
         return EW_ENOMEM;
     pool->listen = self;
@@ -387,7 +387,7 @@ ew_err ew__pool_listen(ew__pool *pool, ew__address *address, const ew__wire *doo
     self->address = address;
     self->door = door;
     self->look_at = EW__NEVER;
-    ew__runtimes_init(&self->runtimes, &pool->loop->home, &hooks, self);
+    ew__runtimes_init(&self->runtimes, &pool->loop->executor, &hooks, self);
     prepare_companion(self);
     ew_err err = ew__address_probe(address);
     if (err == EW_OK)

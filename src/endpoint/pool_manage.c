@@ -93,7 +93,7 @@ static void done(ew__pool *pool) {
     managing *self = pool->manage;
     for (unsigned i = 0; i < self->n; i++)
         ew__runner_done(&self->runners[i]);
-    ew__free(pool->loop->home.env, self, size_of(self->n));
+    ew__free(pool->loop->executor.env, self, size_of(self->n));
 }
 
 void ew__pool_warm(ew__pool *pool) {
@@ -107,7 +107,7 @@ ew_err ew__pool_manage(ew__pool *pool, unsigned n, const char *option, const cha
     uint16_t port = pool->where.port;
     if (n == 0 || (port > 0 && n - 1 > 65535u - port))
         return EW_EINVAL;
-    managing *self = ew__zalloc(pool->loop->home.env, size_of(n));
+    managing *self = ew__zalloc(pool->loop->executor.env, size_of(n));
     if (!self)
         return EW_ENOMEM;
     self->n = n;

@@ -19,7 +19,7 @@
 #define LAST_WORDS_MS 500 /* from its end until we no longer read what it has sent before */
 #define FAR_MS 3600000u   /* the timer when it means nothing */
 
-static ew__home *home_of(const ew__runner *runner) { return &runner->pool->loop->home; }
+static ew__executor *executor_of(const ew__runner *runner) { return &runner->pool->loop->executor; }
 
 static const char *name_of(const ew__runner *runner) { return runner->argv[0]; }
 
@@ -28,10 +28,10 @@ static void tell(ew__runner *runner) { runner->pool->kind->serve(runner->pool, N
 static void on_time(ew__timer *timer, uint64_t now);
 
 static void set_timer(ew__runner *runner, uint64_t at) {
-    (void)ew__timer_set(&home_of(runner)->timers, &runner->timer, at, on_time); /* a move: cannot fail */
+    (void)ew__timer_set(&executor_of(runner)->timers, &runner->timer, at, on_time); /* a move: cannot fail */
 }
 
-static void stop_timer(ew__runner *runner) { set_timer(runner, home_of(runner)->now + EW__MS(FAR_MS)); }
+static void stop_timer(ew__runner *runner) { set_timer(runner, executor_of(runner)->now + EW__MS(FAR_MS)); }
 
 static void release_port(ew__runner *runner) {
     if (runner->hold >= 0)
@@ -45,7 +45,7 @@ static void release_port(ew__runner *runner) {
 static void note_failure(ew__runner *runner) {
     ew_log_level level = runner->next == runner ? EW_LOG_DEBUG : EW_LOG_WARN; /* else the calls tell it */
     runner->failed_for = runner->pool->n_calls;
-    ew__log(home_of(runner)->env, level, "runner", "%s", runner->problem);
+    ew__log(executor_of(runner)->env, level, "runner", "%s", runner->problem);
 }
 
 static bool anything_left(const ew__runner *runner) {
@@ -67,11 +67,11 @@ static void check_down(ew__runner *runner) {
 
 /* The process has ended, or is about to. */
 static void leave(ew__runner *runner) {
-    ew__home *home = home_of(runner);
+    ew__executor *executor = executor_of(runner);
     runner->state = EW__RUNNER_ENDS;
-    if (runner->up_at && home->now - runner->up_at >= EW__MS(WELL_MS))
+    if (runner->up_at && executor->now - runner->up_at >= EW__MS(WELL_MS))
         runner->pause_ms = 0;
-    set_timer(runner, home->now + EW__MS(LAST_WORDS_MS));
+    set_timer(runner, executor->now + EW__MS(LAST_WORDS_MS));
     if (runner->dial)
         ew__dial_cancel(runner->dial);
 }
@@ -79,11 +79,11 @@ static void leave(ew__runner *runner) {
 /* Makes it end; check_down follows. */
 static void end_process(ew__runner *runner) {
     leave(runner);
-    if (!ew__companion_close(&runner->companion))
+    if (!ew__managed_process_close(&runner->companion))
         check_down(runner);
 }
 
-static void on_companion_ended(ew__companion *companion) {
+static void on_companion_ended(ew__managed_process *companion) {
     ew__runner *runner = ew__container_of(companion, ew__runner, companion);
     bool early = runner->up_at == 0, held = runner->hold >= 0;
     leave(runner);
@@ -99,7 +99,7 @@ static void on_companion_ended(ew__companion *companion) {
     }
 }
 
-static void on_companion_closed(ew__companion *companion) {
+static void on_companion_closed(ew__managed_process *companion) {
     check_down(ew__container_of(companion, ew__runner, companion));
 }
 
@@ -113,26 +113,26 @@ static ew_err on_link_aside(ew__link *link, const void *bytes, size_t n) {
     ew__runner *runner = link->owner_ud;
     if (runner->closing || runner->state != EW__RUNNER_UP)
         return EW_EBUSY;
-    return ew__aside_send(&runner->pool->asides, &runner->where, bytes, n,
-                          (runner->pool->wire->caps & EW__ASIDES_WAIT) != 0);
+    return ew__one_shot_send(&runner->pool->asides, &runner->where, bytes, n,
+                             (runner->pool->wire->caps & EW__ONE_SHOTS_WAIT) != 0);
 }
 
 /* The process runs on, as far as we know: it is dialled again, soon if the connection was a good one. */
 static void dial_again(ew__runner *runner, bool was_good) {
-    ew__home *home = home_of(runner);
+    ew__executor *executor = executor_of(runner);
     runner->state = EW__RUNNER_DIALS;
     if (!was_good) {
         dial_later(runner);
         return;
     }
     runner->dial_ms = DIAL_MS;
-    runner->dial_until = home->now + EW__MS(home->limits->runner_wait_ms);
-    set_timer(runner, home->now + EW__MS(AGAIN_MS));
+    runner->dial_until = executor->now + EW__MS(executor->limits->runner_wait_ms);
+    set_timer(runner, executor->now + EW__MS(AGAIN_MS));
 }
 
 static void on_link_closed(ew__link *link, ew_err why) {
     ew__runner *runner = link->owner_ud;
-    ew__home *home = home_of(runner);
+    ew__executor *executor = executor_of(runner);
     (void)why;
     EW__LIST_REMOVE(runner->pool->links, link);
     runner->pool->n_links--;
@@ -142,11 +142,11 @@ static void on_link_closed(ew__link *link, ew_err why) {
     } else if (runner->closing || runner->state != EW__RUNNER_UP) {
         check_down(runner);
     } else if (link->conn.stuck) {
-        ew__log(home->env, EW_LOG_WARN, "runner", "%s does not end a call on %s: it is ended", name_of(runner),
+        ew__log(executor->env, EW_LOG_WARN, "runner", "%s does not end a call on %s: it is ended", name_of(runner),
                 runner->address.text);
         end_process(runner);
     } else {
-        dial_again(runner, link->stream.bytes_in > 0 || home->now - runner->linked_at >= EW__MS(STEADY_MS));
+        dial_again(runner, link->stream.bytes_in > 0 || executor->now - runner->linked_at >= EW__MS(STEADY_MS));
     }
 }
 
@@ -192,7 +192,7 @@ static const ew__callee_ops proof = {.open = open_proof};
 
 /* Asks for its actions, whatever it may answer. false: the call table is full. */
 static bool ask_for_proof(ew__runner *runner) {
-    ew_call *call = ew__call_new(home_of(runner), &prover, runner);
+    ew_call *call = ew__call_new(executor_of(runner), &prover, runner);
     if (!call)
         return false;
     call->kind = EW__CALL_LIST;
@@ -214,7 +214,7 @@ static void adopt(ew__runner *runner) {
         ew__link_close(link, EW_OK);
         return;
     }
-    runner->linked_at = home_of(runner)->now;
+    runner->linked_at = executor_of(runner)->now;
     if (!runner->up_at || !ask_for_proof(runner))
         come_up(runner);
 }
@@ -222,14 +222,14 @@ static void adopt(ew__runner *runner) {
 static void give_up(ew__runner *runner) {
     (void)snprintf(runner->problem, sizeof runner->problem, "%.150s does not %s on %s after %g s", name_of(runner),
                    runner->state == EW__RUNNER_PROVES ? "answer" : "listen", runner->address.text,
-                   (double)home_of(runner)->limits->runner_wait_ms / 1000);
+                   (double)executor_of(runner)->limits->runner_wait_ms / 1000);
     note_failure(runner);
     end_process(runner);
     tell(runner);
 }
 
 static void dial_later(ew__runner *runner) {
-    uint64_t at = home_of(runner)->now + EW__MS(runner->dial_ms);
+    uint64_t at = executor_of(runner)->now + EW__MS(runner->dial_ms);
     runner->dial_ms = runner->dial_ms * 2 < DIAL_MAX_MS ? runner->dial_ms * 2 : DIAL_MAX_MS;
     set_timer(runner, at < runner->dial_until ? at : runner->dial_until);
 }
@@ -238,7 +238,7 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
     ew__link *link = ew__container_of(stream, ew__link, stream);
     ew__runner *runner = link->owner_ud;
     (void)detail;
-    ew__home_read_clock(home_of(runner));
+    ew__executor_read_clock(executor_of(runner));
     runner->dial = NULL;
     if (err == EW_OK) {
         adopt(runner);
@@ -254,9 +254,9 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
 
 static void dial(ew__runner *runner) {
     ew__pool *pool = runner->pool;
-    ew__home *home = home_of(runner);
-    uint64_t left = runner->dial_until > home->now ? (runner->dial_until - home->now) / EW__MS(1) + 1 : 1;
-    uint64_t ms = left < home->limits->connect_ms ? left : home->limits->connect_ms;
+    ew__executor *executor = executor_of(runner);
+    uint64_t left = runner->dial_until > executor->now ? (runner->dial_until - executor->now) / EW__MS(1) + 1 : 1;
+    uint64_t ms = left < executor->limits->connect_ms ? left : executor->limits->connect_ms;
     ew__link *link = ew__link_new_ours(pool->loop, &runner->site, &pool->scratches, &pool->traffic, &owner, runner);
     ew_err err =
         link ? ew__dial_start(pool->loop, &link->stream, &runner->where, ms, on_dialled, &runner->dial) : EW_ENOMEM;
@@ -271,13 +271,13 @@ static void dial(ew__runner *runner) {
 
 /* ---- its beginning ---- */
 
-static void on_companion_started(ew__companion *companion) {
+static void on_companion_started(ew__managed_process *companion) {
     ew__runner *runner = ew__container_of(companion, ew__runner, companion);
-    ew__home *home = home_of(runner);
+    ew__executor *executor = executor_of(runner);
     runner->state = EW__RUNNER_DIALS;
     runner->dial_ms = DIAL_MS;
-    runner->dial_until = home->now + EW__MS(home->limits->runner_wait_ms);
-    set_timer(runner, home->now + EW__MS(DIAL_MS));
+    runner->dial_until = executor->now + EW__MS(executor->limits->runner_wait_ms);
+    set_timer(runner, executor->now + EW__MS(DIAL_MS));
 }
 
 /* The port stays reserved until the next start, so that no other process listens there before the program does. */
@@ -293,8 +293,8 @@ static void fail_to_start(ew__runner *runner) {
 }
 
 static void start(ew__runner *runner) {
-    ew__home *home = home_of(runner);
-    runner->started_at = ew__home_read_clock(home);
+    ew__executor *executor = executor_of(runner);
+    runner->started_at = ew__executor_read_clock(executor);
     runner->up_at = 0;
     runner->pause_ms = runner->pause_ms * 2 < PAUSE_MAX_MS ? runner->pause_ms * 2 : PAUSE_MAX_MS;
     if (runner->pause_ms == 0)
@@ -316,12 +316,12 @@ static void start(ew__runner *runner) {
                          .vars = runner->vars,
                          .grace_ms = GRACE_MS,
                          .rules = runner->pool->where.rules};
-    ew__companion_init(&runner->companion, runner->pool->loop, &program);
+    ew__managed_process_init(&runner->companion, runner->pool->loop, &program);
     runner->companion.started = on_companion_started;
     runner->companion.ended = on_companion_ended;
     runner->companion.closed = on_companion_closed;
     runner->state = EW__RUNNER_STARTS;
-    ew__companion_start(&runner->companion);
+    ew__managed_process_start(&runner->companion);
     if (runner->companion.state == EW__COMPANION_ENDED) {
         (void)snprintf(runner->problem, sizeof runner->problem, "%s", runner->companion.line);
         fail_to_start(runner);
@@ -333,7 +333,7 @@ void ew__runner_want(ew__runner *runner) {
     runner->wanted = runner->state == EW__RUNNER_ENDS;
     if (runner->state != EW__RUNNER_DOWN || runner->closing)
         return;
-    if (at <= ew__home_read_clock(home_of(runner))) {
+    if (at <= ew__executor_read_clock(executor_of(runner))) {
         start(runner);
     } else {
         runner->state = EW__RUNNER_PAUSES;
@@ -379,7 +379,7 @@ static ew_err make_command(ew__runner *runner, const char *const *argv, const ch
     while (vars && vars[n_vars])
         n_vars++;
     runner->argv_size = (n + 3 + n_vars + 2) * sizeof *runner->argv;
-    runner->argv = ew__alloc(home_of(runner)->env, runner->argv_size);
+    runner->argv = ew__alloc(executor_of(runner)->env, runner->argv_size);
     if (!runner->argv)
         return EW_ENOMEM;
     memcpy((void *)runner->argv, argv, n * sizeof *argv);
@@ -416,7 +416,8 @@ ew_err ew__runner_init(ew__runner *runner, ew__pool *pool, uint16_t port) {
     runner->site = pool->site;
     ew_err err = make_command(runner, pool->where.argv, pool->where.vars);
     if (err == EW_OK)
-        err = ew__timer_set(&home_of(runner)->timers, &runner->timer, home_of(runner)->now + EW__MS(FAR_MS), on_time);
+        err = ew__timer_set(&executor_of(runner)->timers, &runner->timer, executor_of(runner)->now + EW__MS(FAR_MS),
+                            on_time);
     return err;
 }
 
@@ -428,10 +429,10 @@ uint32_t ew__runner_capacity(const ew__runner *runner) {
 
 void ew__runner_close(ew__runner *runner) {
     runner->closing = true;
-    ew__timer_stop(&home_of(runner)->timers, &runner->timer);
+    ew__timer_stop(&executor_of(runner)->timers, &runner->timer);
     if (runner->dial)
         ew__dial_cancel(runner->dial);
-    (void)ew__companion_close(&runner->companion);
+    (void)ew__managed_process_close(&runner->companion);
 }
 
 bool ew__runner_is_closed(const ew__runner *runner) {
@@ -442,6 +443,6 @@ void ew__runner_done(ew__runner *runner) {
     if (!runner->pool)
         return;
     release_port(runner);
-    ew__timer_stop(&home_of(runner)->timers, &runner->timer);
-    ew__free(home_of(runner)->env, (void *)runner->argv, runner->argv_size);
+    ew__timer_stop(&executor_of(runner)->timers, &runner->timer);
+    ew__free(executor_of(runner)->env, (void *)runner->argv, runner->argv_size);
 }

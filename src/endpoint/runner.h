@@ -8,7 +8,7 @@
 #ifndef EW_ENDPOINT_RUNNER_H
 #define EW_ENDPOINT_RUNNER_H
 
-#include "endpoint/companion.h"
+#include "endpoint/managed_process.h"
 #include "endpoint/pool_kind.h"
 
 typedef enum ew__runner_state {
@@ -26,7 +26,7 @@ typedef struct ew__runner ew__runner;
 struct ew__runner {
     ew__pool *pool;
     const ew__runner *next; /* the others of the pool, in a ring */
-    ew__companion companion;
+    ew__managed_process companion;
     ew__address address; /* where it listens */
     ew__where where;     /* the same, for a dial */
     ew__site site;       /* the pool's, with its own authority */

@@ -101,10 +101,10 @@ static void on_time(ew__timer *timer, uint64_t now) {
 
 /* Without memory for the timer it is asked again only when a call wants to know. */
 static void ask_later(ew__runtime *runtime) {
-    ew__home *home = runtime->all->home;
+    ew__executor *executor = runtime->all->executor;
     if (runtime->all->silent)
         return;
-    (void)ew__timer_set(&home->timers, &runtime->timer, home->now + EW__MS(runtime->pause_ms), on_time);
+    (void)ew__timer_set(&executor->timers, &runtime->timer, executor->now + EW__MS(runtime->pause_ms), on_time);
     runtime->pause_ms = runtime->pause_ms >= LAST_PAUSE_MS       ? PAUSE_MS
                         : runtime->pause_ms * 2 >= LAST_PAUSE_MS ? LAST_PAUSE_MS
                                                                  : runtime->pause_ms * 2;
@@ -112,10 +112,10 @@ static void ask_later(ew__runtime *runtime) {
 
 /* Whether the list exceeds a limit. The first refusal is logged as a warning: a runtime is asked again and again. */
 static bool refuses_list(ew__runtime *runtime, ew_str list) {
-    const ew__home *home = runtime->all->home;
-    const char *problem = ew__actions_list_problem(home->limits, list);
+    const ew__executor *executor = runtime->all->executor;
+    const char *problem = ew__actions_list_problem(executor->limits, list);
     if (problem)
-        ew__log(home->env, runtime->list_refused ? EW_LOG_DEBUG : EW_LOG_WARN, "runtime",
+        ew__log(executor->env, runtime->list_refused ? EW_LOG_DEBUG : EW_LOG_WARN, "runtime",
                 "the list of actions of %.*s is refused: %s", (int)runtime->self.id.len, runtime->self.id.ptr, problem);
     runtime->list_refused = problem != NULL;
     return problem != NULL;
@@ -123,22 +123,22 @@ static bool refuses_list(ew__runtime *runtime, ew_str list) {
 
 /* Whether something changed. */
 static bool take_answer(ew__runtime *runtime, const ew__end *end) {
-    ew__home *home = runtime->all->home;
+    ew__executor *executor = runtime->all->executor;
     if (end->status != EW_STATUS_OK || ew_json_typeof(end->result) != EW_JSON_OBJECT) {
-        ew__log(home->env, EW_LOG_DEBUG, "runtime", "%.*s does not list its actions: %.*s", (int)runtime->self.id.len,
-                runtime->self.id.ptr, (int)end->fault.message.len, end->fault.message.ptr);
+        ew__log(executor->env, EW_LOG_DEBUG, "runtime", "%.*s does not list its actions: %.*s",
+                (int)runtime->self.id.len, runtime->self.id.ptr, (int)end->fault.message.len, end->fault.message.ptr);
         return false;
     }
     if (runtime->offers && ew__str_is(runtime->offers->text, end->result))
         return false;
     if (refuses_list(runtime, end->result))
         return false;
-    ew__offers *offers = read_offers(home->env, end->result);
+    ew__offers *offers = read_offers(executor->env, end->result);
     if (!offers)
         return false; /* no memory: as it was */
-    free_offers(home->env, runtime->offers);
+    free_offers(executor->env, runtime->offers);
     runtime->offers = offers;
-    runtime->changed_at = home->now;
+    runtime->changed_at = executor->now;
     return true;
 }
 
@@ -172,20 +172,20 @@ static void open_question(ew_call *call) {
 static const ew__callee_ops question = {.open = open_question};
 
 static void ask(ew__runtime *runtime) {
-    ew__home *home = runtime->all->home;
+    ew__executor *executor = runtime->all->executor;
     if (runtime->asking || runtime->all->silent)
         return;
-    ew__timer_stop(&home->timers, &runtime->timer);
-    ew_call *call = ew__call_new(home, &asker, runtime);
+    ew__timer_stop(&executor->timers, &runtime->timer);
+    ew_call *call = ew__call_new(executor, &asker, runtime);
     if (!call) {
         ask_later(runtime);
         return;
     }
     call->kind = EW__CALL_LIST;
-    ew__trace_new(&call->trace, &home->rng);
-    call->deadline = ew__home_read_clock(home) + EW__MS(ANSWER_MS);
+    ew__trace_new(&call->trace, &executor->rng);
+    call->deadline = ew__executor_read_clock(executor) + EW__MS(ANSWER_MS);
     runtime->asking = call;
-    runtime->asked_at = home->now;
+    runtime->asked_at = executor->now;
     ew__call_open_on(call, &question, runtime);
 }
 
@@ -200,13 +200,13 @@ static ew__runtime *by_id(const ew__runtimes *all, ew_str id) {
 
 static void drop(ew__runtime *runtime) {
     ew__runtimes *all = runtime->all;
-    const ew_env *env = all->home->env;
+    const ew_env *env = all->executor->env;
     if (all->last == runtime)
         all->last = runtime->prev;
     EW__LIST_REMOVE(all->first, runtime);
     all->n--;
     runtime->link->runtime = NULL;
-    ew__timer_stop(&all->home->timers, &runtime->timer);
+    ew__timer_stop(&all->executor->timers, &runtime->timer);
     if (runtime->asking)
         ew__call_release(runtime->asking);
     all->hooks->gone(all, runtime);
@@ -216,8 +216,8 @@ static void drop(ew__runtime *runtime) {
 }
 
 /* Copies who it says it is. */
-static ew_err set_self(ew__runtime *runtime, const ew__self *who) {
-    const ew_env *env = runtime->all->home->env;
+static ew_err set_self(ew__runtime *runtime, const ew__runtime_identity *who) {
+    const ew_env *env = runtime->all->executor->env;
     const ew_str from[] = {who->id, who->name, who->version};
     ew_str *const to[] = {&runtime->self.id, &runtime->self.name, &runtime->self.version};
     size_t size = who->id.len + who->name.len + who->version.len, at = 0;
@@ -239,20 +239,20 @@ static ew_err set_self(ew__runtime *runtime, const ew__self *who) {
     return EW_OK;
 }
 
-static bool same_self(const ew__self *a, const ew__self *b) {
+static bool same_self(const ew__runtime_identity *a, const ew__runtime_identity *b) {
     return ew__str_is(a->id, b->id) && ew__str_is(a->name, b->name) && ew__str_is(a->version, b->version) &&
            a->pid == b->pid;
 }
 
-static ew__runtime *add(ew__runtimes *all, ew__link *link, const ew__self *who) {
-    ew__runtime *runtime = ew__zalloc(all->home->env, sizeof *runtime);
+static ew__runtime *add(ew__runtimes *all, ew__link *link, const ew__runtime_identity *who) {
+    ew__runtime *runtime = ew__zalloc(all->executor->env, sizeof *runtime);
     if (!runtime)
         return NULL;
     runtime->all = all;
     runtime->link = link;
-    runtime->came_at = runtime->changed_at = all->home->now;
+    runtime->came_at = runtime->changed_at = all->executor->now;
     if (set_self(runtime, who) != EW_OK) {
-        ew__free(all->home->env, runtime, sizeof *runtime);
+        ew__free(all->executor->env, runtime, sizeof *runtime);
         return NULL;
     }
     runtime->prev = all->last;
@@ -268,21 +268,21 @@ static ew__runtime *add(ew__runtimes *all, ew__link *link, const ew__self *who) 
 
 static void replace(ew__runtime *older) {
     ew__link *left = older->link;
-    ew__log(older->all->home->env, EW_LOG_WARN, "runtime",
+    ew__log(older->all->executor->env, EW_LOG_WARN, "runtime",
             "%.*s has connected a second time: the older connection is closed", (int)older->self.id.len,
             older->self.id.ptr);
     drop(older);
     ew__link_close(left, EW_EEXISTS);
 }
 
-static const char *refuse(const ew__runtimes *all, const ew__self *who, const char *why) {
-    ew__log(all->home->env, EW_LOG_WARN, "runtime", "refused runtime %.*s: %s", (int)who->id.len, who->id.ptr, why);
+static const char *refuse(const ew__runtimes *all, const ew__runtime_identity *who, const char *why) {
+    ew__log(all->executor->env, EW_LOG_WARN, "runtime", "refused runtime %.*s: %s", (int)who->id.len, who->id.ptr, why);
     return why;
 }
 
-const char *ew__runtimes_greet(ew__runtimes *all, ew__link *link, const ew__self *who) {
+const char *ew__runtimes_greet(ew__runtimes *all, ew__link *link, const ew__runtime_identity *who) {
     ew__runtime *runtime = link->runtime, *older = by_id(all, who->id);
-    ew__principal principal = ew__principal_of(all->home, ew__conn_who(&link->conn));
+    ew__principal principal = ew__principal_of(all->executor, ew__conn_who(&link->conn));
     if (who->id.len == 0)
         return "a runtime needs an id";
     if (runtime && same_self(&runtime->self, who))
@@ -330,14 +330,14 @@ void ew__runtimes_silence(ew__runtimes *all) {
     for (ew__runtime *runtime = all->first; runtime; runtime = runtime->next) {
         ew_call *call = runtime->asking;
         runtime->asking = NULL;
-        ew__timer_stop(&all->home->timers, &runtime->timer);
+        ew__timer_stop(&all->executor->timers, &runtime->timer);
         if (call)
             ew__call_release(call);
     }
 }
 
-void ew__runtimes_init(ew__runtimes *all, ew__home *home, const ew__runtimes_hooks *hooks, void *ud) {
-    *all = (ew__runtimes){.home = home, .hooks = hooks, .ud = ud};
+void ew__runtimes_init(ew__runtimes *all, ew__executor *executor, const ew__runtimes_hooks *hooks, void *ud) {
+    *all = (ew__runtimes){.executor = executor, .hooks = hooks, .ud = ud};
 }
 
 /* ---- one of them ---- */
@@ -361,7 +361,7 @@ ew_err ew__runtime_send(ew__runtime *runtime, ew_call *call) {
 }
 
 bool ew__runtime_settling(const ew__runtime *runtime, uint64_t quiet_ms, uint64_t *ret_until) {
-    uint64_t now = runtime->all->home->now;
+    uint64_t now = runtime->all->executor->now;
     uint64_t grown_at = runtime->came_at + EW__MS(YOUNG_MS), quiet_at = runtime->changed_at + EW__MS(quiet_ms);
     *ret_until = quiet_at < grown_at ? quiet_at : grown_at;
     if (runtime->known_at == 0) { /* its first answer has its own time, and is told */

@@ -36,7 +36,7 @@ struct ew__runtime {
     ew__runtime *next, *prev; /* oldest first */
     ew__runtimes *all;
     ew__link *link;
-    ew__self self; /* its slices are ours */
+    ew__runtime_identity self; /* its slices are ours */
     char *text;
     size_t text_size;
     ew__offers *offers; /* NULL: never answered, or it does not list */
@@ -68,7 +68,7 @@ typedef struct ew__runtimes_hooks {
 } ew__runtimes_hooks;
 
 struct ew__runtimes {
-    ew__home *home;
+    ew__executor *executor;
     const ew__runtimes_hooks *hooks;
     void *ud;
     ew__runtime *first, *last;
@@ -76,12 +76,12 @@ struct ew__runtimes {
     bool silent; /* no more questions */
 };
 
-void ew__runtimes_init(ew__runtimes *all, ew__home *home, const ew__runtimes_hooks *hooks, void *ud);
+void ew__runtimes_init(ew__runtimes *all, ew__executor *executor, const ew__runtimes_hooks *hooks, void *ud);
 /*
  * As ew__link_owner's. A second connection that registers the id of a live runtime replaces it if both
  * have the same identity: the older one is closed. Otherwise the second one is refused.
  */
-const char *ew__runtimes_greet(ew__runtimes *all, ew__link *link, const ew__self *who);
+const char *ew__runtimes_greet(ew__runtimes *all, ew__link *link, const ew__runtime_identity *who);
 void ew__runtimes_ready(ew__runtimes *all, ew__link *link);
 void ew__runtimes_closed(ew__runtimes *all, ew__link *link);
 /* Asks everybody now, who is not being asked already. */
@@ -104,13 +104,13 @@ bool ew__runtime_settling(const ew__runtime *runtime, uint64_t quiet_ms, uint64_
 /* ---- finding actions: runtimes_find.c ---- */
 
 /* Who has an action, by "KEY", "NAME" or "RUNTIME:KEY" (RUNTIME is an id, or a name). */
-typedef struct ew__found {
+typedef struct ew__runtime_match {
     ew__runtime *runtime;
     const ew__offer *offer;
     uint32_t n; /* how many there are; the others are set when it is one */
-} ew__found;
+} ew__runtime_match;
 
-ew__found ew__runtimes_find(const ew__runtimes *all, ew_str action);
+ew__runtime_match ew__runtimes_find(const ew__runtimes *all, ew_str action);
 /* Writes "ID:/flow/x, ID:/tool/x": what an action that several have could mean. */
 void ew__runtimes_matches(const ew__runtimes *all, ew_str action, ew__buf *out);
 /* Writes "/flow/x, /tool/x": what somebody may have meant who asked for an action that nobody has. */

@@ -66,15 +66,15 @@ static void visit_all(const ew__runtimes *all, ew_str action, visit fn, void *ud
 }
 
 static bool count(void *ud, ew__runtime *runtime, const ew__offer *offer) {
-    ew__found *found = ud;
+    ew__runtime_match *found = ud;
     found->runtime = runtime;
     found->offer = offer;
     found->n++;
     return true;
 }
 
-ew__found ew__runtimes_find(const ew__runtimes *all, ew_str action) {
-    ew__found found = {.n = 0};
+ew__runtime_match ew__runtimes_find(const ew__runtimes *all, ew_str action) {
+    ew__runtime_match found = {.n = 0};
     visit_all(all, action, count, &found);
     return found;
 }
@@ -107,9 +107,9 @@ void ew__runtimes_matches(const ew__runtimes *all, ew_str action, ew__buf *out) 
 }
 
 static bool is_near(ew_str word, ew_str candidate) {
-    ew__near near;
-    ew__near_init(&near, word);
-    ew__near_try(&near, candidate);
+    ew__suggestion near;
+    ew__suggestion_init(&near, word);
+    ew__suggestion_try(&near, candidate);
     return near.best.ptr != NULL;
 }
 

@@ -39,8 +39,8 @@ ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registr
     server->registry = registry;
     server->connections = connections;
     server->max_doors = max_doors;
-    ew__runtimes_init(&server->runtimes, &loop->home, &hooks, server);
-    server->doors = ew__zalloc(loop->home.env, sizeof *server->doors * max_doors);
+    ew__runtimes_init(&server->runtimes, &loop->executor, &hooks, server);
+    server->doors = ew__zalloc(loop->executor.env, sizeof *server->doors * max_doors);
     return server->doors ? EW_OK : EW_ENOMEM;
 }
 
@@ -73,7 +73,7 @@ static void on_link_closed(ew__link *link, ew_err why) {
     check_closed(server);
 }
 
-static const char *on_link_greet(ew__link *link, const ew__self *who) {
+static const char *on_link_greet(ew__link *link, const ew__runtime_identity *who) {
     ew__server *server = link->owner_ud;
     return link->conn.site->draining ? "the manager is going down" : ew__runtimes_greet(&server->runtimes, link, who);
 }
@@ -90,14 +90,14 @@ static const ew__link_owner owner = {.greets_strangers = true,
                                      .closed = on_link_closed};
 
 static void on_door_closed(ew__listener *listener) {
-    ew__door *door = ew__container_of(listener, ew__door, listener);
+    ew__server_listener *door = ew__container_of(listener, ew__server_listener, listener);
     door->server->closing_doors--;
     check_closed(door->server);
 }
 
 static void close_doors(ew__server *server) {
     for (size_t i = 0; i < server->n_doors; i++) {
-        ew__door *door = &server->doors[i];
+        ew__server_listener *door = &server->doors[i];
         if (!door->open)
             continue;
         door->open = false;
@@ -110,14 +110,14 @@ static void close_doors(ew__server *server) {
 
 /* A connection that was upgraded carries a runtime, which needs a permission of its own. */
 static bool is_still_allowed(ew__link *link) {
-    ew__home *home = link->conn.home;
+    ew__executor *executor = link->conn.executor;
     const ew__who *who = &link->conn.who;
     ew_fault fault;
     if (who->kind != EW__WHO_TOKEN || !who->accepted)
         return true; /* no token was needed, or limits->auth_ms applies */
     if (link->conn.upgraded && link->peer)
-        return ew__gate_lets(home, who, link->peer->wire->name, EW_STR("/runtimes"), &fault);
-    return ew__gate_knows(home, who, &fault);
+        return ew__gate_authorize(executor, who, link->peer->wire->name, EW_STR("/runtimes"), &fault);
+    return ew__gate_is_authenticated(executor, who, &fault);
 }
 
 static void close_revoked(ew__server *server) {
@@ -130,24 +130,25 @@ static void close_revoked(ew__server *server) {
         n++;
     }
     if (n)
-        ew__log(server->loop->home.env, EW_LOG_INFO, "access",
+        ew__log(server->loop->executor.env, EW_LOG_INFO, "access",
                 "closed %u connections: their token was revoked or has expired", n);
 }
 
 static void on_access_check(ew__timer *timer, uint64_t now) {
     ew__server *server = ew__container_of(timer, ew__server, access_check);
-    ew__home *home = &server->loop->home;
-    if (ew__gate_changed(home))
+    ew__executor *executor = &server->loop->executor;
+    if (ew__gate_changed(executor))
         close_revoked(server);
-    (void)ew__timer_set(&home->timers, timer, now + EW__MS(ACCESS_CHECK_MS), on_access_check); /* its place is free */
+    (void)ew__timer_set(&executor->timers, timer, now + EW__MS(ACCESS_CHECK_MS),
+                        on_access_check); /* its place is free */
 }
 
 static ew_err watch_access(ew__server *server) {
-    ew__home *home = &server->loop->home;
-    uint64_t at = ew__home_read_clock(home) + EW__MS(ACCESS_CHECK_MS);
-    if (!home->gate || !home->gate->access->required || ew__timer_active(&server->access_check))
+    ew__executor *executor = &server->loop->executor;
+    uint64_t at = ew__executor_read_clock(executor) + EW__MS(ACCESS_CHECK_MS);
+    if (!executor->gate || !executor->gate->access->required || ew__timer_active(&server->access_check))
         return EW_OK;
-    return ew__timer_set(&home->timers, &server->access_check, at, on_access_check);
+    return ew__timer_set(&executor->timers, &server->access_check, at, on_access_check);
 }
 
 /* ---- connections ---- */
@@ -159,7 +160,7 @@ static void add_link(ew__server *server, ew__link *link) {
 }
 
 /* Whoever reaches a Unix socket is this user; others are told apart by their address. EW_ELIMIT: too many from there. */
-static ew_err recognise(ew__server *server, const ew__door *door, ew__link *link) {
+static ew_err recognise(ew__server *server, const ew__server_listener *door, ew__link *link) {
     uint8_t key[EW__CLIENT_KEY];
     ew__who *who = &link->conn.who;
     if (link->stream.kind != EW__STREAM_TCP) { /* unless others may connect, as a file says that is not ours */
@@ -174,11 +175,12 @@ static ew_err recognise(ew__server *server, const ew__door *door, ew__link *link
 }
 
 static void on_connection(ew__listener *listener) {
-    ew__door *door = ew__container_of(listener, ew__door, listener);
+    ew__server_listener *door = ew__container_of(listener, ew__server_listener, listener);
     ew__server *server = door->server;
-    const ew__home *home = &server->loop->home;
-    bool room = atomic_fetch_add_explicit(server->connections, 1, memory_order_relaxed) < home->limits->connections &&
-                !(home->budget && ew__budget_is_spent(home->budget));
+    const ew__executor *executor = &server->loop->executor;
+    bool room =
+        atomic_fetch_add_explicit(server->connections, 1, memory_order_relaxed) < executor->limits->connections &&
+        !(executor->budget && ew__budget_is_spent(executor->budget));
     ew__link *link =
         room ? ew__link_new(server->loop, &door->site, &server->scratches, &server->traffic, &owner, server) : NULL;
     if (!link) {
@@ -188,7 +190,7 @@ static void on_connection(ew__listener *listener) {
         return;
     }
     add_link(server, link);
-    ew__home_read_clock(&server->loop->home);
+    ew__executor_read_clock(&server->loop->executor);
     ew_err err = ew__accept(listener, &link->stream);
     if (err == EW_OK)
         err = recognise(server, door, link);
@@ -201,8 +203,8 @@ static void on_connection(ew__listener *listener) {
         ew__link_close(link, err);
 }
 
-static ew__door *add_door(ew__server *server, const ew__wire *wire, const ew__site *site) {
-    ew__door *door = &server->doors[server->n_doors++];
+static ew__server_listener *add_door(ew__server *server, const ew__wire *wire, const ew__site *site) {
+    ew__server_listener *door = &server->doors[server->n_doors++];
     door->server = server;
     door->wire = wire;
     door->site = *site;
@@ -214,7 +216,7 @@ ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wir
                          ew__tls_context *tls) {
     if (server->n_doors == server->max_doors)
         return EW_ELIMIT;
-    ew__door *door = &server->doors[server->n_doors];
+    ew__server_listener *door = &server->doors[server->n_doors];
     ew_err err = watch_access(server);
     if (err == EW_OK)
         err = ew__listen(&door->listener, server->loop, address, on_connection);
@@ -232,7 +234,7 @@ ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wir
 ew_err ew__server_stdio(ew__server *server, const ew__wire *wire, ew__choose_wire choose, const ew__site *site) {
     if (server->n_doors == server->max_doors)
         return EW_ELIMIT;
-    ew__door *door = add_door(server, wire, site);
+    ew__server_listener *door = add_door(server, wire, site);
     ew__link *link = ew__link_new(server->loop, &door->site, &server->scratches, &server->traffic, &owner, server);
     ew_err err = link ? ew__stream_open_stdio(&link->stream, server->loop) : EW_ENOMEM;
     if (err != EW_OK) {
@@ -275,7 +277,7 @@ void ew__server_close(ew__server *server, bool now, void (*on_closed)(ew__server
     if (!server->closing) {
         server->closing = true;
         server->on_closed = on_closed;
-        ew__timer_stop(&server->loop->home.timers, &server->access_check);
+        ew__timer_stop(&server->loop->executor.timers, &server->access_check);
         close_doors(server);
         ew__runtimes_silence(&server->runtimes);
     }
@@ -290,8 +292,8 @@ void ew__server_close(ew__server *server, bool now, void (*on_closed)(ew__server
 }
 
 void ew__server_done(ew__server *server) {
-    const ew_env *env = server->loop->home.env;
-    ew__timer_stop(&server->loop->home.timers, &server->access_check);
+    const ew_env *env = server->loop->executor.env;
+    ew__timer_stop(&server->loop->executor.timers, &server->access_check);
     for (size_t i = 0; i < server->n_doors; i++)
         ew__actions_unref(server->doors[i].site.actions);
     ew__scratches_done(&server->scratches, env);

@@ -11,7 +11,7 @@
 typedef struct ew__server ew__server;
 
 /* One listening socket of one loop; or standard input and output, where one connection has come already. */
-typedef struct ew__door {
+typedef struct ew__server_listener {
     ew__listener listener;
     ew__server *server;
     const ew__wire *wire; /* NULL: any */
@@ -19,12 +19,12 @@ typedef struct ew__door {
     ew__site site;
     bool speaks_http; /* or anything, HTTP included */
     bool open;        /* it listens */
-} ew__door;
+} ew__server_listener;
 
 struct ew__server {
     ew__loop *loop;
     ew__registry *registry;
-    ew__door *doors;
+    ew__server_listener *doors;
     size_t n_doors, max_doors;
     size_t closing_doors;
     ew__link *links;

@@ -27,15 +27,15 @@ ew__tap *ew__tap_new(ew__loop *loop, ew__stream *stream, const char *wire) {
     ew__tapping *tapping = loop->tapping;
     if (EW__LIKELY(!tapping))
         return NULL;
-    ew__tap *tap = ew__zalloc(loop->home.env, sizeof *tap);
+    ew__tap *tap = ew__zalloc(loop->executor.env, sizeof *tap);
     if (!tap)
         return NULL;
     tap->stream.saw = saw;
     tap->tapping = tapping;
-    tap->env = loop->home.env;
+    tap->env = loop->executor.env;
     tap->wire = wire;
     tap->connection = atomic_fetch_add_explicit(&tapping->connections, 1, memory_order_relaxed) + 1;
-    ew__split_init(&tap->split, tap->env, tapping->keep, loop->home.limits->frame_bytes, on_frame, NULL);
+    ew__split_init(&tap->split, tap->env, tapping->keep, loop->executor.limits->frame_bytes, on_frame, NULL);
     stream->tap = &tap->stream;
     tell(tap, &(ew_frame){.kind = EW_FRAME_OPENED});
     return tap;

@@ -129,7 +129,7 @@ static void forget_head(ew__http1 *http) {
 static void begin_message(ew__http1 *http) {
     bool request = http->guard.request;
     forget_head(http);
-    http->guard = (ew__guard){.request = request};
+    http->guard = (ew__http_guard){.request = request};
     http->head = (ew__http_head){.fields = http->scratch->fields};
     http->head_at = NULL;
     http->line = http->seen = 0;
@@ -178,7 +178,7 @@ static int scan_too_long(ew__http1 *http, const char *head, size_t limit) {
         return scan_failed(http, 400, "CR without LF in the head");
     }
     if (http->line > 0) {
-        bool begins = http->line >= limit || ew__guard_field_begins(head[http->line]);
+        bool begins = http->line >= limit || ew__http_guard_field_begins(head[http->line]);
         return begins ? scan_failed(http, 431, "header fields too large")
                       : scan_failed(http, 400, "bad header field name");
     }
@@ -196,7 +196,7 @@ static int scan_part(ew__http1 *http, const char *head, size_t from, size_t n) {
         return scan_too_long(http, head, limit);
     }
     if (n > http->line) {
-        if (http->line > 0 && !ew__guard_field_begins(head[http->line])) {
+        if (http->line > 0 && !ew__http_guard_field_begins(head[http->line])) {
             return scan_failed(http, 400, "bad header field name");
         }
         if (has_bare_cr(head, from > http->line ? from - 1 : from, n - 1)) {
@@ -226,8 +226,8 @@ static int scan(ew__http1 *http, const char *head, size_t n, size_t *ret_len) {
             *ret_len = end + 1;
             return SCAN_DONE;
         }
-        int status = http->line == 0 ? ew__guard_first_line(&http->guard, head, len, http->limits)
-                                     : ew__guard_field_line(&http->guard, head + http->line, len, http->limits);
+        int status = http->line == 0 ? ew__http_guard_first_line(&http->guard, head, len, http->limits)
+                                     : ew__http_guard_field_line(&http->guard, head + http->line, len, http->limits);
         if (EW__UNLIKELY(status != 0)) {
             return scan_failed(http, status, http->guard.why);
         }
@@ -269,7 +269,7 @@ static int body_state(const ew__http1 *http) {
 /* Whether guard and llhttp read the same head. */
 static bool agreed(const ew__http1 *http) {
     const ew__http_head *head = &http->head;
-    const ew__guard *guard = &http->guard;
+    const ew__http_guard *guard = &http->guard;
     return http->head_done && head->n_fields == guard->n_fields && head->minor == guard->minor &&
            head->chunked == guard->chunked && head->has_length == guard->has_length && head->length == guard->length &&
            (guard->request || head->status == guard->status);
@@ -277,7 +277,7 @@ static bool agreed(const ew__http1 *http) {
 
 /* The head is whole: bytes .. bytes + n. */
 static int take_head(ew__http1 *http, const char *bytes, size_t n) {
-    int status = ew__guard_head_end(&http->guard);
+    int status = ew__http_guard_head_end(&http->guard);
     if (status != 0) {
         return fail(http, status, http->guard.why);
     }
@@ -293,7 +293,7 @@ static int take_head(ew__http1 *http, const char *bytes, size_t n) {
     http->head_at = bytes;
     http->head_len = (uint32_t)n;
     if (http->state == BODY_CHUNKED) {
-        ew__guard_chunks_begin(&http->guard);
+        ew__http_guard_chunks_begin(&http->guard);
     }
     if (!http->guard.request) {
         if (head->status < 200) {
@@ -307,7 +307,7 @@ static int take_head(ew__http1 *http, const char *bytes, size_t n) {
     head->method = method_of(&http->parser);
     head->expect_continue = http->guard.expect_continue;
     if (head->target.ptr[0] != '/' &&
-        !ew__guard_authority(head->target, ew__http_head_field(head, EW_STR("host"), NULL))) {
+        !ew__http_guard_authority(head->target, ew__http_head_field(head, EW_STR("host"), NULL))) {
         return fail(http, 400, "the target's host is not the one in Host");
     }
     return EW__HTTP_HEAD_DONE;
@@ -370,7 +370,7 @@ static int step_start(ew__http1 *http) {
     }
     while (http->in_len > 0) {
         char c = http->in[0];
-        if (EW__LIKELY(http->lead != LEAD_CR && ew__guard_begins(&http->guard, c))) {
+        if (EW__LIKELY(http->lead != LEAD_CR && ew__http_guard_begins(&http->guard, c))) {
             http->state = HEAD;
             return AGAIN;
         }
@@ -408,7 +408,7 @@ static int step_length(ew__http1 *http) {
  * parts, those with extensions, and the last.
  */
 static bool take_whole_chunk(ew__http1 *http) {
-    size_t n = ew__guard_whole_chunk(&http->guard, http->in, http->in_len, &http->body);
+    size_t n = ew__http_guard_whole_chunk(&http->guard, http->in, http->in_len, &http->body);
     consume(http, n);
     return n > 0;
 }
@@ -427,9 +427,9 @@ bool ew__http1_next_chunk(ew__http1 *http, ew_str *ret_body) {
  * trailer: whether the bytes began inside one.
  */
 static ew_str without_extras(const ew__http1 *http, const char *bytes, size_t n, bool extension, bool trailer) {
-    bool inside = ew__guard_in_extension(&http->guard);
+    bool inside = ew__http_guard_in_extension(&http->guard);
     if (trailer)
-        return ew__guard_chunks_over(&http->guard) ? EW_STR("\r\n") : EW_STR("");
+        return ew__http_guard_chunks_over(&http->guard) ? EW_STR("\r\n") : EW_STR("");
     if (extension)
         return inside ? EW_STR("") : EW_STR("\r");
     return ew__str(bytes, inside ? n - 1 : n); /* without the ';' */
@@ -442,17 +442,17 @@ static int step_chunked(ew__http1 *http) {
             return EW__HTTP_BODY;
         }
         const char *bytes = http->in;
-        bool extension = ew__guard_in_extension(&http->guard), trailer = ew__guard_in_trailer(&http->guard);
+        bool extension = ew__http_guard_in_extension(&http->guard), trailer = ew__http_guard_in_trailer(&http->guard);
         /* behind data only the end of its line: what follows may be a whole chunk */
-        size_t most = ew__guard_behind_data(&http->guard) && http->in_len > 2 ? 2 : http->in_len;
-        int status = ew__guard_chunks(&http->guard, bytes, most, http->limits, &n);
+        size_t most = ew__http_guard_behind_data(&http->guard) && http->in_len > 2 ? 2 : http->in_len;
+        int status = ew__http_guard_chunks(&http->guard, bytes, most, http->limits, &n);
         if (status != 0) {
             return fail(http, status, http->guard.why);
         }
         http->body = ew__str(NULL, 0);
         consume(http, n);
         ew_str seen = without_extras(http, bytes, n, extension, trailer);
-        if (!parse(http, seen.ptr, seen.len) || http->message_done != ew__guard_chunks_over(&http->guard)) {
+        if (!parse(http, seen.ptr, seen.len) || http->message_done != ew__http_guard_chunks_over(&http->guard)) {
             return parse_failed(http);
         }
         if (http->message_done) {

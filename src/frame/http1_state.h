@@ -6,7 +6,7 @@
 
 #include <llhttp.h>
 
-#include "frame/guard.h"
+#include "frame/http_guard.h"
 
 enum {
     START,       /* between two messages */
@@ -24,7 +24,7 @@ enum { LEAD_NONE, LEAD_CR, LEAD_CRLF }; /* the empty line allowed before a messa
 
 struct ew__http1 {
     llhttp_t parser;
-    ew__guard guard;
+    ew__http_guard guard;
     ew__http_head head;
     const ew__http1_limits *limits;
     ew__http1_scratch *scratch;

@@ -18,7 +18,7 @@ typedef struct place {
 struct ew__known_head {
     const ew__http1_limits *limits; /* NULL: free */
     llhttp_t parser;
-    ew__guard guard;
+    ew__http_guard guard;
     ew__http_head head;
     uint16_t len, target, target_len;
     uint16_t varies; /* bit i: the value of field i is not always the same */
@@ -67,7 +67,7 @@ static void describe(struct ew__known_head *known, const ew__http1 *http, const 
 
 static bool may_vary(const struct ew__known_head *known, uint32_t i) {
     return i == known->length_at ||
-           !ew__guard_reads(ew__str(known->bytes + known->fields[i].name, known->fields[i].name_len));
+           !ew__http_guard_reads(ew__str(known->bytes + known->fields[i].name, known->fields[i].name_len));
 }
 
 /* Whether two heads differ in nothing but values that may; those vary from now on. */
@@ -134,7 +134,7 @@ static bool value_fits(const struct ew__known_head *known, uint32_t i, const cha
     if (i == known->length_at) {
         return ew__u64_parse(ew__str(value, n), length) && *length > 0;
     }
-    return !is_blank(value[0]) && !is_blank(value[n - 1]) && ew__guard_value_clean(value, n);
+    return !is_blank(value[0]) && !is_blank(value[n - 1]) && ew__http_guard_value_clean(value, n);
 }
 
 static bool fits(const struct ew__known_head *known, const char *bytes, uint64_t *length) {

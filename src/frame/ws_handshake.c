@@ -7,7 +7,7 @@
 #include "frame/ws_handshake.h"
 
 #include "base/util.h"
-#include "frame/guard.h"
+#include "frame/http_guard.h"
 #include "frame/sha1.h"
 
 /* ---- texts ---- */
@@ -160,7 +160,7 @@ static bool are_fields(ew_str fields) {
         const char *end = memchr(fields.ptr, '\n', fields.len);
         size_t n = end != NULL ? (size_t)(end - fields.ptr) : 0;
         if (n < 2 || end[-1] != '\r' || memchr(fields.ptr, ':', n) == NULL || fields.ptr[0] == ':' ||
-            !ew__guard_field_begins(fields.ptr[0]) || !ew__http_value_ok(ew__str(fields.ptr, n - 1))) {
+            !ew__http_guard_field_begins(fields.ptr[0]) || !ew__http_value_ok(ew__str(fields.ptr, n - 1))) {
             return false;
         }
         fields = ew__str(end + 1, fields.len - n - 1);
@@ -249,7 +249,7 @@ static ew_str take_line(ew_str *head) {
 }
 
 /* The guard's verdict on the head, which ends with a blank line: NULL, or what is wrong. */
-static const char *guard_head(ew_str head, ew__guard *guard) {
+static const char *guard_head(ew_str head, ew__http_guard *guard) {
     static const ew__http1_limits limits = {EW__WS_ANSWER_MAX, EW__HTTP_FIELDS_MAX, EW__WS_ANSWER_MAX, 0};
     for (bool first = true; head.len > 2; first = false) {
         const char *end = memchr(head.ptr, '\n', head.len);
@@ -257,15 +257,15 @@ static const char *guard_head(ew_str head, ew__guard *guard) {
         if (n == 0 || end[-1] != '\r') {
             return "a line of the answer does not end with CRLF";
         }
-        int refusal = first ? ew__guard_first_line(guard, head.ptr, n - 1, &limits)
-                            : ew__guard_field_line(guard, head.ptr, n - 1, &limits);
+        int refusal = first ? ew__http_guard_first_line(guard, head.ptr, n - 1, &limits)
+                            : ew__http_guard_field_line(guard, head.ptr, n - 1, &limits);
         if (refusal != 0) {
             return guard->why;
         }
         head = ew__str(end + 1, head.len - n - 1);
     }
     /* The guard of HTTP takes no 101, as nobody asked; here somebody did. */
-    return guard->status != 101 && ew__guard_head_end(guard) != 0 ? guard->why : NULL;
+    return guard->status != 101 && ew__http_guard_head_end(guard) != 0 ? guard->why : NULL;
 }
 
 static ew__ws_dialled say(ew__ws_dial *dial, ew__ws_dialled event, const char *why) {
@@ -277,7 +277,7 @@ static ew__ws_dialled say(ew__ws_dial *dial, ew__ws_dialled event, const char *w
 /* The head is all there. */
 static ew__ws_dialled read_head(ew__ws_dial *dial) {
     ew_str head = ew__buf_view(&dial->head);
-    ew__guard guard = {0};
+    ew__http_guard guard = {0};
     answer a = {0};
     const char *why = guard_head(head, &guard);
     if (why != NULL) {

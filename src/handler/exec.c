@@ -144,7 +144,7 @@ void ew__exec_settle(ew__exec *exec, ew__loop *loop) {
     if (options->output_bytes == 0)
         options->output_bytes = exec->limits->frame_bytes;
     if (options->output_bytes == 0) /* they are not complete */
-        options->output_bytes = loop->home.limits->frame_bytes;
+        options->output_bytes = loop->executor.limits->frame_bytes;
     if (options->output_bytes > OUTPUT_MAX)
         options->output_bytes = OUTPUT_MAX;
 }
@@ -172,7 +172,7 @@ static void let_go(ew__exec_process *process) {
 void ew__exec_close(ew__exec *exec, void (*on_closed)(void *ud), void *ud) {
     exec->closing = true;
     if (exec->loop)
-        ew__timer_stop(&exec->loop->home.timers, &exec->pause);
+        ew__timer_stop(&exec->loop->executor.timers, &exec->pause);
     while (exec->first) {
         ew__exec_job *job = exec->first;
         ew__exec_leave_queue(job);

@@ -16,13 +16,13 @@
 
 static ew__exec_process *process_of(ew__stream *stream) { return ew__container_of(stream, ew__exec_process, stream); }
 
-static ew__home *home_of(const ew__exec_process *process) { return &process->exec->loop->home; }
+static ew__executor *executor_of(const ew__exec_process *process) { return &process->exec->loop->executor; }
 
 static void on_time(ew__timer *timer, uint64_t now);
 
 static void wait_ms(ew__exec_process *process, uint64_t ms) { /* a move: cannot fail */
-    uint64_t now = ew__home_read_clock(home_of(process));
-    (void)ew__timer_set(&home_of(process)->timers, &process->timer, now + EW__MS(ms), on_time);
+    uint64_t now = ew__executor_read_clock(executor_of(process));
+    (void)ew__timer_set(&executor_of(process)->timers, &process->timer, now + EW__MS(ms), on_time);
 }
 
 /* ---- its end ---- */
@@ -107,7 +107,7 @@ static bool has_more(ew__exec_process *process) {
 /* A wait is over: for the end of its output, for its end after that of its output, or for its end after a cancel. */
 static void on_time(ew__timer *timer, uint64_t now) {
     ew__exec_process *process = ew__container_of(timer, ew__exec_process, timer);
-    (void)ew__timer_set(&home_of(process)->timers, timer, EW__NEVER - 1, on_time); /* there is room: it was set */
+    (void)ew__timer_set(&executor_of(process)->timers, timer, EW__NEVER - 1, on_time); /* there is room: it was set */
     (void)now;
     if (process->job && process->job->cancelled)
         cancelled(process);
@@ -145,7 +145,7 @@ static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
 
 static void on_turn(ew__timer *timer, uint64_t now) {
     ew__exec_process *process = ew__container_of(timer, ew__exec_process, turn);
-    (void)ew__timer_set(&home_of(process)->timers, timer, EW__NEVER - 1, on_turn);
+    (void)ew__timer_set(&executor_of(process)->timers, timer, EW__NEVER - 1, on_turn);
     (void)now;
     if (!process->full || process->state == EW__EXEC_LEAVES)
         return;
@@ -155,7 +155,7 @@ static void on_turn(ew__timer *timer, uint64_t now) {
 }
 
 void ew__exec_process_room(ew__exec_process *process) {
-    (void)ew__timer_set(&home_of(process)->timers, &process->turn, home_of(process)->now, on_turn);
+    (void)ew__timer_set(&executor_of(process)->timers, &process->turn, executor_of(process)->now, on_turn);
 }
 
 static void on_eof(ew__stream *stream) {
@@ -275,7 +275,7 @@ static void add_variables(ew__exec_process *process, const ew__exec_job *job) {
     const ew__exec *exec = process->exec;
     static const char trace[] = "EVERYWIRE_TRACEPARENT=";
     char parent[EW__TRACEPARENT_LEN];
-    uint64_t now = ew__home_read_clock(home_of(process));
+    uint64_t now = ew__executor_read_clock(executor_of(process));
     uint64_t at = job->call->deadline < job->timeout_at ? job->call->deadline : job->timeout_at;
     size_t n = 0;
     process->vars[n++] = exec->key_var;
@@ -294,7 +294,7 @@ static void add_variables(ew__exec_process *process, const ew__exec_job *job) {
 
 static ew_err begin(ew__exec_process *process) {
     const ew__exec *exec = process->exec;
-    ew__home *home = home_of(process);
+    ew__executor *executor = executor_of(process);
     const ew__where where = {.kind = EW__WHERE_CHILD,
                              .argv = exec->options.argv,
                              .inherited = exec->inherited,
@@ -304,14 +304,14 @@ static ew_err begin(ew__exec_process *process) {
                              .rules = &exec->rules,
                              .exited = on_exited,
                              .ended_ud = process};
-    ew_err err = ew__timer_set(&home->timers, &process->timer, EW__NEVER - 1, on_time);
+    ew_err err = ew__timer_set(&executor->timers, &process->timer, EW__NEVER - 1, on_time);
     if (err == EW_OK)
-        err = ew__timer_set(&home->timers, &process->turn, EW__NEVER - 1, on_turn);
+        err = ew__timer_set(&executor->timers, &process->turn, EW__NEVER - 1, on_turn);
     if (err == EW_OK)
         err = process->out.err;
     if (err == EW_OK)
-        err =
-            ew__dial_start(exec->loop, &process->stream, &where, home->limits->connect_ms, on_started, &process->dial);
+        err = ew__dial_start(exec->loop, &process->stream, &where, executor->limits->connect_ms, on_started,
+                             &process->dial);
     return err;
 }
 
@@ -322,7 +322,7 @@ ew_err ew__exec_process_start(ew__exec *exec, ew__exec_job *job) {
         return EW_ENOMEM;
     process->exec = exec;
     process->code = -1;
-    ew__out_init(&process->out, &exec->loop->home.blocks);
+    ew__out_init(&process->out, &exec->loop->executor.blocks);
     ew__buf_init(&process->line, exec->env, max + READ_AHEAD);
     ew__buf_init(&process->text, exec->env, max);
     ew__child_errors_init(&process->strays, exec->loop, exec->strays);
@@ -366,7 +366,7 @@ void ew__exec_process_cancel(ew__exec_process *process) {
 
 void ew__exec_process_free(ew__exec_process *process) {
     const ew__exec *exec = process->exec;
-    ew__timers *timers = &exec->loop->home.timers;
+    ew__timers *timers = &exec->loop->executor.timers;
     ew__timer_stop(timers, &process->timer);
     ew__timer_stop(timers, &process->turn);
     ew__child_errors_done(&process->strays);

@@ -10,7 +10,7 @@
 #define PAUSE_MS 100 /* keep: before the next start, when one has ended in a call; doubling */
 #define PAUSE_MAX_MS 2000
 
-static ew__home *home_of(const ew__exec *exec) { return &exec->loop->home; }
+static ew__executor *executor_of(const ew__exec *exec) { return &exec->loop->executor; }
 
 /* ---- the queue ---- */
 
@@ -72,16 +72,16 @@ static void on_pause_over(ew__timer *timer, uint64_t now) {
 void ew__exec_hold_back(ew__exec *exec) {
     uint64_t twice = exec->pause_ms * 2 < PAUSE_MAX_MS ? exec->pause_ms * 2 : PAUSE_MAX_MS;
     exec->pause_ms = twice ? twice : PAUSE_MS;
-    exec->start_at = ew__home_read_clock(home_of(exec)) + EW__MS(exec->pause_ms);
+    exec->start_at = ew__executor_read_clock(executor_of(exec)) + EW__MS(exec->pause_ms);
 }
 
 static bool may_start(ew__exec *exec) {
     if (exec->n_processes >= exec->options.processes)
         return false;
-    if (exec->pause_ms == 0 || ew__home_read_clock(home_of(exec)) >= exec->start_at)
+    if (exec->pause_ms == 0 || ew__executor_read_clock(executor_of(exec)) >= exec->start_at)
         return true;
     /* without memory for the timer: too early is better than never */
-    return ew__timer_set(&home_of(exec)->timers, &exec->pause, exec->start_at, on_pause_over) != EW_OK;
+    return ew__timer_set(&executor_of(exec)->timers, &exec->pause, exec->start_at, on_pause_over) != EW_OK;
 }
 
 static ew__exec_process *free_process(const ew__exec *exec) {
@@ -126,7 +126,7 @@ void ew__exec_process_gone(ew__exec_process *process) {
 static ew_err write_line(ew_call *call, ew__out *out, ew_str json) {
     ew__buf buf;
     ew_str line;
-    ew_err err = ew__json_line(call->home->env, json, false, &buf, &line);
+    ew_err err = ew__json_line(call->executor->env, json, false, &buf, &line);
     if (err == EW_OK) {
         ew__call_write(call, out, line);
         ew__out_str(out, EW_STR("\n"));
@@ -148,7 +148,7 @@ void ew__exec_write_input(ew__exec_job *job, ew__out *out) {
 
 static ew_err on_input(ew_call *call, ew_str chunk) {
     ew__exec_job *job = call->callee_ud;
-    const ew_limits *limits = home_of(job->exec)->limits;
+    const ew_limits *limits = executor_of(job->exec)->limits;
     ew__out *out = job->process ? &job->process->out : &job->early;
     ew_err err = EW_OK;
     if (job->cancelled)
@@ -196,7 +196,7 @@ static ew__exec_job *new_job(ew_call *call, ew__exec *exec) {
     if (!job)
         return NULL;
     *job = (ew__exec_job){.exec = exec, .call = call, .timeout_at = EW__NEVER};
-    ew__out_init(&job->early, &home_of(exec)->blocks);
+    ew__out_init(&job->early, &executor_of(exec)->blocks);
     if (ms > 0 && ew_call_after(call, ms, on_timeout, job) != EW_OK)
         return NULL;
     if (ms > 0)

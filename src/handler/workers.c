@@ -41,7 +41,7 @@ static void fail_unended(ew_call *call) {
     ew_str message;
     (void)snprintf(text, sizeof text, "the handler of %.*s returned without ending the call",
                    (int)(call->key.len < 140 ? call->key.len : 140), call->key.ptr);
-    ew__log(call->home->env, EW_LOG_ERROR, "app", "%s", text);
+    ew__log(call->executor->env, EW_LOG_ERROR, "app", "%s", text);
     if (ew__arena_str(&call->arena, ew_str_from(text), &message) != EW_OK)
         message = EW_STR("the handler returned without ending the call");
     ew__call_fail_as(call, EW_ORIGIN_ACTION, EW_STATUS_INTERNAL, message);
@@ -65,7 +65,7 @@ static void run_job(struct job *job) {
     if (!ew__call_unhold())
         return; /* this thread has ended it */
     job->returned.fn = on_returned;
-    call->home->ops->post(call->home, &job->returned);
+    call->executor->ops->post(call->executor, &job->returned);
 }
 
 static struct job *next_job(ew__workers *workers) {

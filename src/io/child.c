@@ -28,7 +28,7 @@ typedef struct watch {
 } watch;
 
 struct ew__child {
-    ew__beside beside; /* first: the stream knows only this */
+    ew__stream_ext beside; /* first: the stream knows only this */
     ew__loop *loop;
     ew__stream *stream;
     const char *const *argv;
@@ -58,7 +58,7 @@ struct ew__child {
 
 static ew__child *child_of(const ew__stream *stream) { return ew__container_of(stream->beside, ew__child, beside); }
 
-static uint64_t now_of(const ew__child *child) { return child->loop->home.now; }
+static uint64_t now_of(const ew__child *child) { return child->loop->executor.now; }
 
 /* ---- watching descriptors ---- */
 
@@ -101,7 +101,7 @@ static void arm(ew__child *child) {
     bool look = (!child->ended && child->end.fd < 0) || (child->ended && !child->alone);
     uint64_t at = look ? now_of(child) + EW__MS(LOOK_MS) : EW__NEVER - 1;
     at = child->step_at < at ? child->step_at : at;
-    (void)ew__timer_set(&child->loop->home.timers, &child->timer, at, on_time);
+    (void)ew__timer_set(&child->loop->executor.timers, &child->timer, at, on_time);
 }
 
 static void tell_end(const ew__child *child, bool known, int status) {
@@ -116,7 +116,7 @@ static void tell_end(const ew__child *child, bool known, int status) {
         if (child->stage != RUNS && (WEXITSTATUS(status) == 0 || child->companion))
             level = EW_LOG_DEBUG;
     }
-    ew__log(child->loop->home.env, level, "child", "%s %s", child->argv[0], how);
+    ew__log(child->loop->executor.env, level, "child", "%s %s", child->argv[0], how);
     if (child->on_end)
         child->on_end(child->on_end_ud, how);
     if (child->on_exit)
@@ -175,7 +175,7 @@ static void look_for_group(ew__child *child) {
 }
 
 static void give_up(ew__child *child) {
-    ew__log(child->loop->home.env, EW_LOG_ERROR, "child", "%s does not end", child->argv[0]);
+    ew__log(child->loop->executor.env, EW_LOG_ERROR, "child", "%s does not end", child->argv[0]);
     child->ended = true;
     if (child->on_exit && child->error == 0)
         child->on_exit(child->on_end_ud, -1, 0);
@@ -221,7 +221,7 @@ static void on_end(uv_poll_t *poll, int status, int events) {
     ew__child *child = ew__container_of(poll, watch, poll)->child;
     (void)status;
     (void)events;
-    ew__home_read_clock(&child->loop->home);
+    ew__executor_read_clock(&child->loop->executor);
     look_for_end(child);
     look_for_group(child);
     arm(child);
@@ -233,7 +233,7 @@ static void begin_end(ew__child *child) {
     if (child->stage != RUNS)
         return;
     child->stage = SHUT;
-    child->step_at = ew__home_read_clock(&child->loop->home) + EW__MS(child->eof_ms);
+    child->step_at = ew__executor_read_clock(&child->loop->executor) + EW__MS(child->eof_ms);
     arm(child);
 }
 
@@ -241,7 +241,7 @@ static void kill_now(ew__child *child) {
     if (!child->ended)
         signal_group(child, SIGKILL);
     child->stage = KILLED;
-    child->step_at = ew__home_read_clock(&child->loop->home) + EW__MS(KILL_MS);
+    child->step_at = ew__executor_read_clock(&child->loop->executor) + EW__MS(KILL_MS);
     arm(child);
 }
 
@@ -263,8 +263,8 @@ static void check_gone(ew__child *child) {
     if (child->input >= 0)
         close(child->input);
     ew__child_errors_done(&child->lines);
-    ew__timer_stop(&child->loop->home.timers, &child->timer);
-    ew__free(child->loop->home.env, child, sizeof *child);
+    ew__timer_stop(&child->loop->executor.timers, &child->timer);
+    ew__free(child->loop->executor.env, child, sizeof *child);
     if (started)
         started(ud, error);
     else
@@ -305,7 +305,7 @@ void ew__child_terminate(ew__stream *stream) {
         return; /* what is left of the group has the signal already */
     signal_group(child, SIGTERM);
     child->stage = TERMED;
-    child->step_at = ew__home_read_clock(&child->loop->home) + EW__MS(child->term_ms);
+    child->step_at = ew__executor_read_clock(&child->loop->executor) + EW__MS(child->term_ms);
     arm(child);
 }
 
@@ -321,7 +321,7 @@ static void on_errors(uv_poll_t *poll, int status, int events) {
     ew__child *child = ew__container_of(poll, watch, poll)->child;
     (void)status;
     (void)events;
-    ew__home_read_clock(&child->loop->home);
+    ew__executor_read_clock(&child->loop->executor);
     if (!ew__child_errors_read(&child->lines, child->errors.fd))
         watch_stop(&child->errors);
 }
@@ -364,7 +364,7 @@ static void on_verdict(uv_poll_t *poll, int status, int events) {
     ew__child *child = ew__container_of(poll, watch, poll)->child;
     (void)status;
     (void)events;
-    ew__home_read_clock(&child->loop->home);
+    ew__executor_read_clock(&child->loop->executor);
     read_verdict(child);
     check_gone(child);
 }
@@ -388,20 +388,20 @@ static int open_pidfd(pid_t pid) {
 
 int ew__child_start(ew__loop *loop, ew__stream *stream, const ew__where *where, ew__child_started started, void *ud,
                     ew__child **ret_child) {
-    ew__child *child = ew__zalloc(loop->home.env, sizeof *child);
+    ew__child *child = ew__zalloc(loop->executor.env, sizeof *child);
     if (!child)
         return UV_ENOMEM;
     ew__spawned spawned;
-    int err = ew__timer_set(&loop->home.timers, &child->timer, EW__NEVER - 1, on_time) == EW_OK ? 0 : UV_ENOMEM;
+    int err = ew__timer_set(&loop->executor.timers, &child->timer, EW__NEVER - 1, on_time) == EW_OK ? 0 : UV_ENOMEM;
     if (err == 0)
-        err = ew__spawn(loop->home.env, where, &spawned);
+        err = ew__spawn(loop->executor.env, where, &spawned);
     if (err != 0) {
-        ew__timer_stop(&loop->home.timers, &child->timer);
-        ew__free(loop->home.env, child, sizeof *child);
+        ew__timer_stop(&loop->executor.timers, &child->timer);
+        ew__free(loop->executor.env, child, sizeof *child);
         return err;
     }
     child->beside =
-        (ew__beside){.end_input = on_end_input, .shut = on_shut, .closing = on_shut, .closed = on_stream_closed};
+        (ew__stream_ext){.end_input = on_end_input, .shut = on_shut, .closing = on_shut, .closed = on_stream_closed};
     child->loop = loop;
     child->stream = stream;
     child->argv = where->argv;

@@ -11,7 +11,7 @@
 
 static void say_left_out(ew__child_errors *errors) {
     if (errors->n_left_out > 0)
-        ew__log(errors->loop->home.env, EW_LOG_WARN, "child", "%s: %llu lines left out", errors->name,
+        ew__log(errors->loop->executor.env, EW_LOG_WARN, "child", "%s: %llu lines left out", errors->name,
                 (unsigned long long)errors->n_left_out);
     errors->n_left_out = 0;
 }
@@ -23,7 +23,7 @@ static bool is_event(ew_str line) {
 }
 
 static void end_line(ew__child_errors *errors) {
-    uint64_t now = errors->loop->home.now;
+    uint64_t now = errors->loop->executor.now;
     size_t n = errors->n;
     errors->n = 0;
     if (errors->heard && errors->heard(errors->heard_ud, ew__str(errors->line, n)))
@@ -37,7 +37,7 @@ static void end_line(ew__child_errors *errors) {
         errors->n_left_out++;
     } else {
         errors->n_lines++;
-        ew__log(errors->loop->home.env, is_event(ew__str(errors->line, n)) ? EW_LOG_DEBUG : EW_LOG_INFO, "child",
+        ew__log(errors->loop->executor.env, is_event(ew__str(errors->line, n)) ? EW_LOG_DEBUG : EW_LOG_INFO, "child",
                 "%s: %.*s", errors->name, (int)n, errors->line);
     }
 }
@@ -62,7 +62,7 @@ void ew__child_errors_init(ew__child_errors *errors, ew__loop *loop, const char 
     memset(errors, 0, sizeof *errors);
     errors->loop = loop;
     errors->name = name;
-    errors->second_at = loop->home.now;
+    errors->second_at = loop->executor.now;
 }
 
 bool ew__child_errors_read(ew__child_errors *errors, int fd) {

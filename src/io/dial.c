@@ -47,9 +47,9 @@ static void finish(ew__dial *dial, ew_err err) {
     ew__dial_done done = dial->done;
     char detail[EW__TLS_PROBLEM];
     write_detail(dial, err, detail, sizeof detail);
-    ew__timer_stop(&loop->home.timers, &dial->timer);
+    ew__timer_stop(&loop->executor.timers, &dial->timer);
     uv_freeaddrinfo(dial->found);
-    ew__free(loop->home.env, dial, sizeof *dial);
+    ew__free(loop->executor.env, dial, sizeof *dial);
     done(stream, err, err == EW_OK ? NULL : detail);
 }
 
@@ -224,23 +224,23 @@ static int begin(ew__dial *dial) {
 
 ew_err ew__dial_start(ew__loop *loop, ew__stream *stream, const ew__where *where, uint64_t timeout_ms,
                       ew__dial_done done, ew__dial **ret_dial) {
-    ew__dial *dial = ew__zalloc(loop->home.env, sizeof *dial);
+    ew__dial *dial = ew__zalloc(loop->executor.env, sizeof *dial);
     if (!dial)
         return EW_ENOMEM;
     dial->loop = loop;
     dial->stream = stream;
     dial->where = *where;
     dial->done = done;
-    uint64_t now = ew__home_read_clock(&loop->home);
-    ew_err err = ew__timer_set(&loop->home.timers, &dial->timer, now + EW__MS(timeout_ms), on_timeout);
+    uint64_t now = ew__executor_read_clock(&loop->executor);
+    ew_err err = ew__timer_set(&loop->executor.timers, &dial->timer, now + EW__MS(timeout_ms), on_timeout);
     if (err != EW_OK) {
-        ew__free(loop->home.env, dial, sizeof *dial);
+        ew__free(loop->executor.env, dial, sizeof *dial);
         return err;
     }
     dial->last_error = begin(dial);
     dial->failed = dial->last_error != 0;
     if (dial->failed) /* done must not be called before the caller has the dial: it is told in the next turn */
-        (void)ew__timer_set(&loop->home.timers, &dial->timer, now, on_timeout); /* a move: cannot fail */
+        (void)ew__timer_set(&loop->executor.timers, &dial->timer, now, on_timeout); /* a move: cannot fail */
     *ret_dial = dial;
     return EW_OK;
 }

@@ -13,17 +13,17 @@
 #define TIMERS_PER_TURN 64
 #define BUSY_READS 4 /* in one turn: more than that is many */
 
-/* ---- the home's table ---- */
+/* ---- the executor's table ---- */
 
-static bool loop_here(const ew__home *home) {
-    const ew__loop *loop = ew__container_of(home, const ew__loop, home);
+static bool loop_here(const ew__executor *executor) {
+    const ew__loop *loop = ew__container_of(executor, const ew__loop, executor);
     return atomic_load_explicit(&loop->running, memory_order_acquire) && pthread_equal(loop->thread, pthread_self());
 }
 
-static void loop_post(ew__home *home, ew__task *task) {
-    ew__loop *loop = ew__loop_of(home);
+static void loop_post(ew__executor *executor, ew__task *task) {
+    ew__loop *loop = ew__loop_of(executor);
     task->next = NULL;
-    bool here = loop_here(home);
+    bool here = loop_here(executor);
     if (here)
         loop->own_posts = true; /* seen before the loop waits: it need not wake itself */
     pthread_mutex_lock(&loop->lock);
@@ -38,7 +38,7 @@ static void loop_post(ew__home *home, ew__task *task) {
     pthread_mutex_unlock(&loop->lock);
 }
 
-static const ew__home_ops loop_ops = {.here = loop_here, .post = loop_post};
+static const ew__executor_ops loop_ops = {.here = loop_here, .post = loop_post};
 
 static void run_posted(ew__loop *loop) {
     loop->own_posts = false;
@@ -82,9 +82,9 @@ static void on_idle(uv_idle_t *idle) { (void)idle; /* its being active keeps the
 
 static void after_wait(uv_check_t *check) {
     ew__loop *loop = check->data;
-    ew__home_read_clock(&loop->home);
+    ew__executor_read_clock(&loop->executor);
     ew__loop_run_own(loop);
-    ew__timers_run_some(&loop->home.timers, loop->home.now, TIMERS_PER_TURN);
+    ew__timers_run_some(&loop->executor.timers, loop->executor.now, TIMERS_PER_TURN);
     flush_dirty(loop);
 }
 
@@ -93,25 +93,25 @@ static void after_wait(uv_check_t *check) {
 #define MOST_LUCK 8
 #define IN_VAIN 4 /* what a look in vain takes of it: it should pay four times out of five */
 
-static void stop_looking(ew__look *look) {
+static void stop_looking(ew__spin *look) {
     if (look->here)
         atomic_store_explicit(look->taken, false, memory_order_release);
     look->here = false;
 }
 
-static bool may_look(ew__look *look) {
+static bool may_look(ew__spin *look) {
     if (!look->here)
         look->here = !atomic_exchange_explicit(look->taken, true, memory_order_acquire);
     return look->here;
 }
 
-static void change_luck(ew__look *look, int by) {
+static void change_luck(ew__spin *look, int by) {
     int luck = look->luck + by;
     look->luck = (int8_t)(luck > MOST_LUCK ? MOST_LUCK : luck < -MOST_LUCK ? -MOST_LUCK : luck);
 }
 
 /* Something has come. After a sleep our own waking up was part of the wait, which looking would have spared. */
-static void learn(ew__look *look, uint64_t now, uint64_t most) {
+static void learn(ew__spin *look, uint64_t now, uint64_t most) {
     uint64_t gap = now - look->last_event;
     change_luck(look, gap <= (look->here ? most : 2 * most) ? 1 : -1);
     look->last_event = now;
@@ -120,8 +120,8 @@ static void learn(ew__look *look, uint64_t now, uint64_t most) {
 
 /* Whether the next wait is to be none at all. */
 static bool looks_on(ew__loop *loop) {
-    ew__look *look = &loop->look;
-    uint64_t now = loop->home.now, most = loop->home.limits->spin_us * 1000;
+    ew__spin *look = &loop->look;
+    uint64_t now = loop->executor.now, most = loop->executor.limits->spin_us * 1000;
     if (!look->taken)
         return false;
     if (loop->n_read > 0 || look->woken)
@@ -141,7 +141,7 @@ static bool looks_on(ew__loop *loop) {
 }
 
 static void arm_timer(ew__loop *loop, uint64_t next) {
-    bool at_once = next <= loop->home.now || loop->dirty || loop->own_posts || looks_on(loop);
+    bool at_once = next <= loop->executor.now || loop->dirty || loop->own_posts || looks_on(loop);
     if (at_once != (uv_is_active((uv_handle_t *)&loop->idle) != 0)) {
         if (at_once)
             uv_idle_start(&loop->idle, on_idle);
@@ -156,7 +156,7 @@ static void arm_timer(ew__loop *loop, uint64_t next) {
         return;
     }
     uv_update_time(loop->uv);
-    uv_timer_start(&loop->timer, on_timer, (next - loop->home.now + 999999) / 1000000, 0);
+    uv_timer_start(&loop->timer, on_timer, (next - loop->executor.now + 999999) / 1000000, 0);
 }
 
 static void before_wait(uv_prepare_t *prepare) {
@@ -164,13 +164,13 @@ static void before_wait(uv_prepare_t *prepare) {
     loop->turn++;
     loop->busy = loop->n_read > BUSY_READS;
     flush_dirty(loop);
-    arm_timer(loop, ew__timers_next(&loop->home.timers));
+    arm_timer(loop, ew__timers_next(&loop->executor.timers));
     loop->n_read = 0;
 }
 
 static void on_wake(uv_async_t *async) {
     ew__loop *loop = async->data;
-    ew__home_read_clock(&loop->home);
+    ew__executor_read_clock(&loop->executor);
     loop->look.woken = true;
     run_posted(loop);
 }
@@ -191,7 +191,7 @@ static void init_handles(ew__loop *loop) {
 
 ew_err ew__loop_init(ew__loop *loop, const ew_env *env, const ew_limits *limits, uv_loop_t *host) {
     memset(loop, 0, sizeof *loop);
-    loop->home.ops = &loop_ops;
+    loop->executor.ops = &loop_ops;
     loop->turn = 1;
     loop->read_buffer = ew__alloc(env, EW__READ_BUFFER);
     if (!loop->read_buffer)
@@ -208,7 +208,7 @@ ew_err ew__loop_init(ew__loop *loop, const ew_env *env, const ew_limits *limits,
         ew__free(env, loop->read_buffer, EW__READ_BUFFER);
         return EW_EIO;
     }
-    ew__home_init(&loop->home, env, limits);
+    ew__executor_init(&loop->executor, env, limits);
     pthread_mutex_init(&loop->lock, NULL);
     init_handles(loop);
     return EW_OK;
@@ -249,10 +249,10 @@ void ew__loop_close(ew__loop *loop, void (*on_closed)(ew__loop *loop, void *ud),
 }
 
 void ew__loop_done(ew__loop *loop) {
-    const ew_env *env = loop->home.env;
+    const ew_env *env = loop->executor.env;
     if (loop->owns_uv)
         (void)uv_loop_close(&loop->own);
-    ew__home_done(&loop->home);
+    ew__executor_done(&loop->executor);
     pthread_mutex_destroy(&loop->lock);
     ew__tls_loop_done(loop);
     ew__free(env, loop->read_buffer, EW__READ_BUFFER);

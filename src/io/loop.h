@@ -1,5 +1,5 @@
 /*
- * io/loop.h: an event loop that is a home for calls. io is the only room that knows libuv. May include: base.
+ * io/loop.h: an event loop that is a executor for calls. io is the only room that knows libuv. May include: base.
  *
  * A turn of the loop: wait for events; their callbacks; timers that are due; then everything that wants to be sent is
  * sent, once per stream.
@@ -7,7 +7,7 @@
 #ifndef EW_IO_LOOP_H
 #define EW_IO_LOOP_H
 
-#include "base/home.h"
+#include "base/executor.h"
 #include <pthread.h>
 #include <uv.h>
 
@@ -20,17 +20,17 @@ typedef struct ew__tapping ew__tapping; /* endpoint/tap.h */
  * the waking, whoever sleeps waits for it. A loop that has sent a call on looks for the answer for a moment
  * (limits->spin_us) instead, as long as that has paid of late.
  */
-typedef struct ew__look {
+typedef struct ew__spin {
     atomic_bool *taken;  /* of the loops that share this one looks at a time; NULL: this loop never does */
     bool here;           /* it is this loop that does */
     bool expects;        /* a call was sent on, and no look has been in vain since */
     bool woken;          /* by another thread, in this turn */
     int8_t luck;         /* grows with short waits, falls with long ones; below 0 it is not worth looking */
     uint64_t last_event; /* when something came last */
-} ew__look;
+} ew__spin;
 
 struct ew__loop {
-    ew__home home;
+    ew__executor executor;
     uv_loop_t *uv;
     uv_loop_t own; /* when it is not the host's */
     bool owns_uv;
@@ -57,7 +57,7 @@ struct ew__loop {
     uint32_t turn;   /* counted from 1 */
     uint32_t n_read; /* reads of this turn */
     bool busy;       /* the last turn read from many streams */
-    ew__look look;
+    ew__spin look;
     unsigned n_handles;   /* of ours, still to be closed */
     ew__tapping *tapping; /* who looks at what its streams carry; NULL: nobody */
     void (*on_closed)(ew__loop *loop, void *ud);
@@ -89,7 +89,7 @@ static inline void ew__loop_expect(ew__loop *loop) { loop->look.expects = true; 
  */
 void ew__loop_run_own(ew__loop *loop);
 
-static inline ew__loop *ew__loop_of(ew__home *home) { return ew__container_of(home, ew__loop, home); }
+static inline ew__loop *ew__loop_of(ew__executor *executor) { return ew__container_of(executor, ew__loop, executor); }
 
 /* What libuv's error number is in our words. */
 ew_err ew__err_from_uv(int error);

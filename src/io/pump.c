@@ -47,7 +47,7 @@ static void *pump_main(void *arg) {
     close(pump->to);
     int expected = RUNNING;
     if (atomic_compare_exchange_strong(&pump->state, &expected, ENDED))
-        pump->loop->home.ops->post(&pump->loop->home, &pump->task);
+        pump->loop->executor.ops->post(&pump->loop->executor, &pump->task);
     return NULL;
 }
 
@@ -56,7 +56,7 @@ static void on_ended(ew__task *task) {
     void (*ended)(void *ud) = pump->ended;
     void *ud = pump->ud;
     pthread_join(pump->thread, NULL);
-    ew__free(pump->loop->home.env, pump, sizeof *pump);
+    ew__free(pump->loop->executor.env, pump, sizeof *pump);
     if (ended)
         ended(ud);
 }
@@ -64,14 +64,14 @@ static void on_ended(ew__task *task) {
 ew_err ew__pump_start(ew__loop *loop, int file, bool reading, void (*ended)(void *ud), void *ud, ew__pump **ret_pump,
                       int *ret_socket) {
     int pair[2] = {-1, -1};
-    ew__pump *pump = ew__zalloc(loop->home.env, sizeof *pump);
+    ew__pump *pump = ew__zalloc(loop->executor.env, sizeof *pump);
     if (!pump) {
         close(file);
         return EW_ENOMEM;
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         close(file);
-        ew__free(loop->home.env, pump, sizeof *pump);
+        ew__free(loop->executor.env, pump, sizeof *pump);
         return EW_EIO;
     }
     pump->task.fn = on_ended;
@@ -84,7 +84,7 @@ ew_err ew__pump_start(ew__loop *loop, int file, bool reading, void (*ended)(void
         close(file);
         close(pair[0]);
         close(pair[1]);
-        ew__free(loop->home.env, pump, sizeof *pump);
+        ew__free(loop->executor.env, pump, sizeof *pump);
         return EW_EIO;
     }
     *ret_pump = pump;

@@ -31,7 +31,7 @@ typedef struct side {
 } side;
 
 struct stdio {
-    ew__beside beside; /* first: the stream knows only this */
+    ew__stream_ext beside; /* first: the stream knows only this */
     ew__loop *loop;
     ew__stream *stream;
     side in, out;
@@ -70,8 +70,8 @@ static void check_gone(stdio *io) {
     ew__stream *stream = io->stream;
     if (!io->closed || io->away_open || io->in.pump || io->out.pump)
         return;
-    ew__timer_stop(&io->loop->home.timers, &io->timer);
-    ew__free(io->loop->home.env, io, sizeof *io);
+    ew__timer_stop(&io->loop->executor.timers, &io->timer);
+    ew__free(io->loop->executor.env, io, sizeof *io);
     atomic_store(&taken, false);
     ew__stream_gone(stream);
 }
@@ -150,7 +150,7 @@ static void on_closed(ew__stream *stream) {
     stdio *io = stdio_of(stream);
     io->closed = true;
     if (io->in.pump || io->out.pump) /* a move, and so it cannot fail */
-        (void)ew__timer_set(&io->loop->home.timers, &io->timer, io->loop->home.now + EW__MS(PUMP_MS), on_time);
+        (void)ew__timer_set(&io->loop->executor.timers, &io->timer, io->loop->executor.now + EW__MS(PUMP_MS), on_time);
     check_gone(io);
 }
 
@@ -245,25 +245,25 @@ static void undo(stdio *io) {
         if (sides[i]->pump)
             ew__pump_forget(sides[i]->pump);
     }
-    ew__timer_stop(&io->loop->home.timers, &io->timer);
-    ew__free(io->loop->home.env, io, sizeof *io);
+    ew__timer_stop(&io->loop->executor.timers, &io->timer);
+    ew__free(io->loop->executor.env, io, sizeof *io);
     atomic_store(&taken, false);
 }
 
 ew_err ew__stream_open_stdio(ew__stream *stream, ew__loop *loop) {
     if (atomic_exchange(&taken, true))
         return EW_EBUSY;
-    stdio *io = ew__zalloc(loop->home.env, sizeof *io);
+    stdio *io = ew__zalloc(loop->executor.env, sizeof *io);
     if (!io) {
         atomic_store(&taken, false);
         return EW_ENOMEM;
     }
-    io->beside = (ew__beside){.ended = on_ended, .shut = on_shut, .closing = on_closing, .closed = on_closed};
+    io->beside = (ew__stream_ext){.ended = on_ended, .shut = on_shut, .closing = on_closing, .closed = on_closed};
     io->away_fd = -1;
     io->loop = loop;
     io->stream = stream;
     io->in = io->out = (side){.stdio = io, .fd = -1, .old_flags = -1};
-    ew_err err = ew__timer_set(&loop->home.timers, &io->timer, EW__NEVER - 1, on_time);
+    ew_err err = ew__timer_set(&loop->executor.timers, &io->timer, EW__NEVER - 1, on_time);
     if (err == EW_OK)
         err = open_side(&io->in, 0);
     if (err == EW_OK)

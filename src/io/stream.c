@@ -82,7 +82,7 @@ void ew__stream_close(ew__stream *stream, ew_err why) {
         leave_dirty_list(stream);
     if (stream->soon)
         leave_soon_list(stream);
-    ew__timer_stop(&stream->loop->home.timers, &stream->stall);
+    ew__timer_stop(&stream->loop->executor.timers, &stream->stall);
     if (stream->waiter)
         stop_waiting(stream);
     if (stream->beside)
@@ -107,7 +107,7 @@ static uint32_t count_untaken(ew__stream *stream) {
 static void note_progress(ew__stream *stream) {
     uint32_t untaken = count_untaken(stream);
     if ((int32_t)(untaken - stream->untaken) < 0)
-        stream->progress_at = stream->loop->home.now;
+        stream->progress_at = stream->loop->executor.now;
     stream->untaken = untaken;
 }
 
@@ -144,11 +144,11 @@ static void check_hang_up(ew__stream *stream) {
 static void on_stall(ew__timer *timer, uint64_t now);
 
 static void watch_hang_up(ew__stream *stream) {
-    ew__home *home = &stream->loop->home;
-    uint64_t at = home->now + EW__MS(HANG_UP_CHECK_MS);
+    ew__executor *executor = &stream->loop->executor;
+    uint64_t at = executor->now + EW__MS(HANG_UP_CHECK_MS);
     if (!needs_hang_up_check(stream) || (ew__timer_active(&stream->stall) && stream->stall.at <= at))
         return;
-    if (ew__timer_set(&home->timers, &stream->stall, at, on_stall) != EW_OK)
+    if (ew__timer_set(&executor->timers, &stream->stall, at, on_stall) != EW_OK)
         ew__stream_close(stream, EW_ENOMEM);
 }
 
@@ -159,27 +159,27 @@ static void on_stall(ew__timer *timer, uint64_t now) {
     watch_hang_up(stream);
     if (stream->closing || (!stream->lingering && (stream->raw->bytes == 0 || stream->patient)))
         return; /* it has caught up since, and may have been idle for long */
-    uint64_t limit = EW__MS(stream->lingering ? LINGER_MS : stream->loop->home.limits->stall_ms);
+    uint64_t limit = EW__MS(stream->lingering ? LINGER_MS : stream->loop->executor.limits->stall_ms);
     if (!stream->lingering)
         note_progress(stream);
     uint64_t end = stream->progress_at + limit, at = next_check(now, end, limit);
     if (now >= end)
         ew__stream_close(stream, stream->lingering ? EW_OK : EW_ETIMEOUT);
     else if (!ew__timer_active(timer) || timer->at > at)
-        (void)ew__timer_set(&stream->loop->home.timers, timer, at, on_stall);
+        (void)ew__timer_set(&stream->loop->executor.timers, timer, at, on_stall);
 }
 
 static void watch_progress(ew__stream *stream, uint64_t limit_ms) {
-    ew__home *home = &stream->loop->home;
+    ew__executor *executor = &stream->loop->executor;
     if (stream->patient && !stream->lingering)
         return;
     uint64_t limit = EW__MS(limit_ms), end = stream->progress_at + limit;
-    uint64_t at = next_check(home->now, end, limit);
+    uint64_t at = next_check(executor->now, end, limit);
     if (ew__timer_active(&stream->stall) && stream->stall.at <= at)
         return; /* it looks again when it fires */
     if (!ew__timer_active(&stream->stall) && !stream->lingering)
         note_progress(stream);
-    if (ew__timer_set(&home->timers, &stream->stall, at, on_stall) != EW_OK)
+    if (ew__timer_set(&executor->timers, &stream->stall, at, on_stall) != EW_OK)
         ew__stream_close(stream, EW_ENOMEM);
 }
 
@@ -204,7 +204,7 @@ static void linger(ew__stream *stream) {
         ew__stream_close(stream, EW_OK);
         return;
     }
-    stream->progress_at = stream->loop->home.now;
+    stream->progress_at = stream->loop->executor.now;
     watch_progress(stream, LINGER_MS);
     ew__stream_read(stream, true);
 }
@@ -228,18 +228,18 @@ static void show_sent(ew__stream *stream, size_t n) {
 }
 
 static void after_write(ew__stream *stream, size_t left) {
-    ew__home *home = &stream->loop->home;
+    ew__executor *executor = &stream->loop->executor;
     stream->bytes_out += left;
     if (EW__UNLIKELY(stream->tap != NULL) && !stream->tls) /* records are shown as what they hold, before that */
         show_sent(stream, left);
     if (left > 0)
-        stream->progress_at = home->now;
+        stream->progress_at = executor->now;
     ew__out_consume(stream->raw, left);
-    if (stream->was_full && stream->out->bytes <= home->limits->out_low_bytes) {
+    if (stream->was_full && stream->out->bytes <= executor->limits->out_low_bytes) {
         stream->was_full = false;
         stream->events->drained(stream);
     }
-    if (stream->out->bytes >= home->limits->out_high_bytes)
+    if (stream->out->bytes >= executor->limits->out_high_bytes)
         stream->was_full = true;
     if (stream->last_sent && stream->out->bytes == 0)
         end_input(stream);
@@ -268,7 +268,7 @@ static void on_written(uv_write_t *request, int status) {
     struct pending *pending = ew__container_of(request, struct pending, request);
     ew__stream *stream = pending->stream;
     size_t bytes = stream->writing;
-    ew__free(stream->loop->home.env, pending, sizeof *pending);
+    ew__free(stream->loop->executor.env, pending, sizeof *pending);
     stream->writing = 0;
     if (stream->closing)
         return;
@@ -276,7 +276,7 @@ static void on_written(uv_write_t *request, int status) {
         ew__stream_close(stream, ew__err_from_uv(status));
         return;
     }
-    ew__home_read_clock(&stream->loop->home);
+    ew__executor_read_clock(&stream->loop->executor);
     after_write(stream, bytes);
     ew__stream_flush(stream);
 }
@@ -332,13 +332,13 @@ static ew_err begin_write(ew__stream *stream) {
     uv_buf_t bufs[VECTORS];
     size_t bytes = 0;
     unsigned n = fill_vectors(stream, bufs, &bytes);
-    struct pending *pending = ew__alloc(stream->loop->home.env, sizeof *pending);
+    struct pending *pending = ew__alloc(stream->loop->executor.env, sizeof *pending);
     if (!pending)
         return EW_ENOMEM;
     pending->stream = stream;
     int err = uv_write(&pending->request, uv_of(stream), bufs, n, on_written);
     if (err != 0) {
-        ew__free(stream->loop->home.env, pending, sizeof *pending);
+        ew__free(stream->loop->executor.env, pending, sizeof *pending);
         return ew__err_from_uv(err);
     }
     stream->writing = bytes;
@@ -378,24 +378,24 @@ static void on_room(uv_poll_t *poll, int status, int events) {
     (void)events;
     if (!stream)
         return;
-    ew__home_read_clock(&stream->loop->home);
+    ew__executor_read_clock(&stream->loop->executor);
     stop_waiting(stream);
     ew__stream_flush(stream);
 }
 
 static ew_err begin_wait(ew__stream *stream) {
-    struct ew__waiter *waiter = ew__alloc(stream->loop->home.env, sizeof *waiter);
+    struct ew__waiter *waiter = ew__alloc(stream->loop->executor.env, sizeof *waiter);
     if (!waiter)
         return EW_ENOMEM;
     int fd = ew__fd_copy(stream->fd);
     if (fd < 0 || uv_poll_init(stream->loop->uv, &waiter->poll, fd) != 0) {
         if (fd >= 0)
             close(fd);
-        ew__free(stream->loop->home.env, waiter, sizeof *waiter);
+        ew__free(stream->loop->executor.env, waiter, sizeof *waiter);
         return EW_EIO;
     }
     waiter->stream = stream;
-    waiter->env = stream->loop->home.env;
+    waiter->env = stream->loop->executor.env;
     waiter->fd = fd;
     stream->waiter = waiter;
     stream->writing = stream->raw->bytes;
@@ -410,9 +410,9 @@ static void write_later(ew__stream *stream) {
         ew__stream_close(stream, err);
         return;
     }
-    if (stream->out->bytes >= stream->loop->home.limits->out_high_bytes)
+    if (stream->out->bytes >= stream->loop->executor.limits->out_high_bytes)
         stream->was_full = true;
-    watch_progress(stream, stream->loop->home.limits->stall_ms);
+    watch_progress(stream, stream->loop->executor.limits->stall_ms);
 }
 
 /*
@@ -434,7 +434,7 @@ void ew__stream_flush(ew__stream *stream) {
     while (!stream->closing && stream->writing == 0 && has_bytes(stream)) {
         ssize_t done = send_now(stream);
         if (done == -EAGAIN || done == -EWOULDBLOCK || done == -ENOBUFS) {
-            stream->progress_at = stream->loop->home.now;
+            stream->progress_at = stream->loop->executor.now;
             write_later(stream);
             return;
         }
@@ -463,7 +463,7 @@ void ew__stream_hurry(ew__stream *stream) {
  * busy nobody sleeps, and a write more is only a write more.
  */
 void ew__stream_send(ew__stream *stream) {
-    if (stream->out->bytes >= stream->loop->home.limits->out_high_bytes)
+    if (stream->out->bytes >= stream->loop->executor.limits->out_high_bytes)
         stream->was_full = true;
     if (stream->closing || stream->writing)
         return;
@@ -485,16 +485,16 @@ static void on_soon(ew__timer *timer, uint64_t now) {
     while (loop->soon && loop->soon->soon_at <= now)
         ew__stream_flush(loop->soon);
     if (loop->soon) /* it has its place: this cannot fail */
-        (void)ew__timer_set(&loop->home.timers, timer, loop->soon->soon_at, on_soon);
+        (void)ew__timer_set(&loop->executor.timers, timer, loop->soon->soon_at, on_soon);
 }
 
 void ew__stream_send_soon(ew__stream *stream) {
     ew__loop *loop = stream->loop;
     if (stream->dirty || stream->soon || stream->closing || stream->writing)
         return; /* they go along, or nowhere */
-    uint64_t at = loop->home.now + EW__MS(SOON_MS);
+    uint64_t at = loop->executor.now + EW__MS(SOON_MS);
     bool timed = ew__timer_active(&loop->soon_timer) ||
-                 ew__timer_set(&loop->home.timers, &loop->soon_timer, at, on_soon) == EW_OK;
+                 ew__timer_set(&loop->executor.timers, &loop->soon_timer, at, on_soon) == EW_OK;
     if (!timed || stream->out->bytes >= EARLY_BYTES) {
         ew__stream_send(stream);
         return;
@@ -584,7 +584,7 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
     ew__stream *stream = stream_of(handle);
     if (n == 0 || stream->closing)
         return;
-    ew__home_read_clock(&stream->loop->home);
+    ew__executor_read_clock(&stream->loop->executor);
     if (n == UV_EOF || (n == UV_ECONNRESET && stream->kind == EW__STREAM_CHILD)) { /* reset: it left input unread */
         ew__stream_ended(stream);
     } else if (n < 0) {
@@ -608,7 +608,7 @@ static void on_read_records(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf)
     ew__stream *stream = stream_of(handle);
     if (n == 0 || stream->closing)
         return;
-    ew__home_read_clock(&stream->loop->home);
+    ew__executor_read_clock(&stream->loop->executor);
     if (n < 0) {
         ew__tls_end(stream, n == UV_EOF ? EW_OK : ew__err_from_uv((int)n));
         return;
@@ -640,7 +640,7 @@ void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_event
     stream->loop = loop;
     stream->events = events;
     stream->out = stream->raw = out;
-    stream->progress_at = loop->home.now;
+    stream->progress_at = loop->executor.now;
     uv_os_fd_t fd = -1;
     if (!stream->fd_apart) {
         (void)uv_fileno(&stream->handle.any, &fd);

@@ -40,13 +40,13 @@ typedef enum ew__stream_kind {
 } ew__stream_kind;
 
 /* What children and standard input and output have beside the handle: they keep it in front of their own memory. */
-typedef struct ew__beside {
+typedef struct ew__stream_ext {
     void (*ended)(ew__stream *stream);     /* no more will come in; may be NULL */
     void (*end_input)(ew__stream *stream); /* all has left after ew__stream_end; NULL: it is not for this kind */
     void (*shut)(ew__stream *stream);      /* all has left: tell the other side, as far as the stream has not */
     void (*closing)(ew__stream *stream);   /* the handle is about to be closed */
     void (*closed)(ew__stream *stream);    /* it is: free this when the rest is done, and call ew__stream_gone */
-} ew__beside;
+} ew__stream_ext;
 
 /* Somebody who looks on: plain bytes that came or have left, in their order. He must not touch the stream. */
 typedef struct ew__stream_tap {
@@ -62,7 +62,7 @@ struct ew__stream {
     struct ew__tls *tls;       /* NULL: plain (tls.h) */
     ew__stream *next_dirty;    /* or the next of those that send soon */
     ew__stream_tap *tap;       /* NULL: nobody looks on */
-    ew__beside *beside;        /* NULL for connections */
+    ew__stream_ext *beside;    /* NULL for connections */
     struct ew__waiter *waiter; /* waits until a full descriptor has room; not for TCP */
     ew__timer stall;           /* no progress in writing, or lingering too long */
     uint64_t progress_at;      /* when the peer was last known to have taken bytes */
@@ -200,7 +200,7 @@ ew_err ew__listen(ew__listener *listener, ew__loop *loop, ew__address *address,
  */
 ew_err ew__accept(ew__listener *listener, ew__stream *stream);
 /*
- * Where an accepted TCP connection comes from, as base/clients.h counts it: 16 bytes, of IPv6 the network's half. false:
+ * Where an accepted TCP connection comes from, as call/clients.h counts it: 16 bytes, of IPv6 the network's half. false:
  * it has no address.
  */
 bool ew__stream_origin(const ew__stream *stream, uint8_t key[16], bool *ret_loopback);

@@ -104,7 +104,7 @@ static bool make_ssl(ew__tls *tls, ew__tls_context *context) {
 }
 
 static ew__tls *new_tls(ew__loop *loop, ew__tls_context *context, bool http) {
-    const ew_env *env = loop->home.env;
+    const ew_env *env = loop->executor.env;
     ew__tls *tls = ew__zalloc(env, sizeof *tls);
     if (!tls)
         return NULL;
@@ -112,8 +112,8 @@ static ew__tls *new_tls(ew__loop *loop, ew__tls_context *context, bool http) {
     tls->env = env;
     tls->http = http;
     tls->serves = context->role == EW__TLS_LISTENS;
-    ew__out_init(&tls->raw, &loop->home.blocks);
-    ew__out_init(&tls->nothing, &loop->home.blocks);
+    ew__out_init(&tls->raw, &loop->executor.blocks);
+    ew__out_init(&tls->nothing, &loop->executor.blocks);
     if (!loop->opened) /* one for all connections: what is opened is taken at once */
         loop->opened = ew__alloc(env, OPENED_BYTES);
     if (!loop->gathered)
@@ -126,8 +126,8 @@ static ew__tls *new_tls(ew__loop *loop, ew__tls_context *context, bool http) {
 }
 
 void ew__tls_loop_done(ew__loop *loop) {
-    ew__free(loop->home.env, loop->opened, OPENED_BYTES);
-    ew__free(loop->home.env, loop->gathered, RECORD_BYTES);
+    ew__free(loop->executor.env, loop->opened, OPENED_BYTES);
+    ew__free(loop->executor.env, loop->gathered, RECORD_BYTES);
 }
 
 ew_err ew__stream_secure_accepted(ew__stream *stream, ew__loop *loop, ew__tls_context *context, bool http) {
@@ -165,16 +165,16 @@ static void write_peer(const ew__stream *stream, char *out, size_t size) {
 void ew__tls_tell(ew__stream *stream, const char *why) {
     ew__loop *loop = stream->loop;
     char peer[64], more[64] = "";
-    if (loop->home.now - loop->tls_told_at >= EW__MS(TELL_MS)) {
+    if (loop->executor.now - loop->tls_told_at >= EW__MS(TELL_MS)) {
         if (loop->tls_told > TELL_MAX)
             (void)snprintf(more, sizeof more, " (and %u before it)", loop->tls_told - TELL_MAX);
-        loop->tls_told_at = loop->home.now;
+        loop->tls_told_at = loop->executor.now;
         loop->tls_told = 0;
     }
     if (loop->tls_told++ >= TELL_MAX)
         return;
     write_peer(stream, peer, sizeof peer);
-    ew__log(loop->home.env, EW_LOG_WARN, "tls", "a connection%s failed: %s%s", peer, why, more);
+    ew__log(loop->executor.env, EW_LOG_WARN, "tls", "a connection%s failed: %s%s", peer, why, more);
 }
 
 /* The handshake has failed. A client is given the time to read why. */
@@ -183,7 +183,7 @@ static void fail(ew__stream *stream, ew_err err, const char *why) {
     if (why != tls->fault)
         (void)snprintf(tls->fault, sizeof tls->fault, "%s", why);
     tls->state = EW__TLS_BROKEN;
-    ew__timer_stop(&stream->loop->home.timers, &tls->timer);
+    ew__timer_stop(&stream->loop->executor.timers, &tls->timer);
     if (stream->closing)
         return;
     if (tls->serves) {
@@ -222,7 +222,7 @@ static ew_err note_client(ew__tls *tls) {
 static void opened(ew__stream *stream) {
     ew__tls *tls = stream->tls;
     tls->state = EW__TLS_OPEN;
-    ew__timer_stop(&stream->loop->home.timers, &tls->timer);
+    ew__timer_stop(&stream->loop->executor.timers, &tls->timer);
     if (tls->serves && note_client(tls) != EW_OK) {
         fail(stream, EW_ELIMIT, "the subject of the client's certificate is too long");
         return;
@@ -248,12 +248,12 @@ static void on_settled(ew__timer *timer, uint64_t now) {
  * server's next word says whether it is content; it would else look like a lost call.
  */
 static void settle(ew__stream *stream) {
-    ew__home *home = &stream->loop->home;
+    ew__executor *executor = &stream->loop->executor;
     ew__tls *tls = stream->tls;
     tls->state = EW__TLS_SETTLING;
     ew__stream_flush(stream);
     if (!stream->closing &&
-        ew__timer_set(&home->timers, &tls->timer, home->now + EW__MS(SETTLE_MS), on_settled) != EW_OK)
+        ew__timer_set(&executor->timers, &tls->timer, executor->now + EW__MS(SETTLE_MS), on_settled) != EW_OK)
         ew__stream_close(stream, EW_ENOMEM);
 }
 
@@ -451,7 +451,7 @@ bool ew__tls_farewell(ew__stream *stream) {
 void ew__tls_closing(ew__stream *stream, ew_err why) {
     ew__tls *tls = stream->tls;
     ew__out_vec vec[1];
-    ew__timer_stop(&stream->loop->home.timers, &tls->timer);
+    ew__timer_stop(&stream->loop->executor.timers, &tls->timer);
     if (why == EW_OK && stream->out->bytes == 0 && tls->raw.bytes == 0 && ew__tls_farewell(stream) &&
         ew__out_peek(&tls->raw, vec, 1) == 1)
         (void)send(stream->fd, vec[0].ptr, vec[0].len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -462,12 +462,13 @@ void ew__tls_closed(ew__stream *stream) { release(stream->tls); }
 /* ---- starting ---- */
 
 void ew__tls_start(ew__stream *stream) {
-    ew__home *home = &stream->loop->home;
+    ew__executor *executor = &stream->loop->executor;
     ew__tls *tls = stream->tls;
     tls->stream = stream;
     stream->raw = &tls->raw;
-    uint64_t at = home->now + EW__MS(home->limits->handshake_ms);
-    if (tls->serves && tls->state == EW__TLS_SHAKING && ew__timer_set(&home->timers, &tls->timer, at, on_late) != EW_OK)
+    uint64_t at = executor->now + EW__MS(executor->limits->handshake_ms);
+    if (tls->serves && tls->state == EW__TLS_SHAKING &&
+        ew__timer_set(&executor->timers, &tls->timer, at, on_late) != EW_OK)
         ew__stream_close(stream, EW_ENOMEM);
 }
 

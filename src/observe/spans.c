@@ -19,8 +19,8 @@ static void count(atomic_ullong *counter, uint64_t by) {
 /* ---- time ---- */
 
 static void look_at_wall(ew__spans *spans) {
-    const ew_env *env = spans->home->env;
-    uint64_t now = ew__home_read_clock(spans->home);
+    const ew_env *env = spans->executor->env;
+    uint64_t now = ew__executor_read_clock(spans->executor);
     int64_t offset = (int64_t)(env->wall_ms(env->ud) * 1000) - (int64_t)(now / 1000);
     int64_t moved = offset - spans->wall_offset_us;
     if (moved > ANCHOR_STEP_US || moved < -ANCHOR_STEP_US)
@@ -29,7 +29,7 @@ static void look_at_wall(ew__spans *spans) {
 }
 
 static uint64_t wall_us(ew__spans *spans, uint64_t mono_ns) {
-    if (spans->home->now - spans->anchored_at > EW__MS(ANCHOR_MS))
+    if (spans->executor->now - spans->anchored_at > EW__MS(ANCHOR_MS))
         look_at_wall(spans);
     return (uint64_t)((int64_t)(mono_ns / 1000) + spans->wall_offset_us);
 }
@@ -47,7 +47,7 @@ static uint64_t share(const ew__spans *spans, uint64_t limit, rank whose) {
 }
 
 static bool is_full(const ew__spans *spans, size_t size, rank whose) {
-    uint64_t items = spans->home->limits->trace_queue_items, bytes = spans->home->limits->trace_queue_bytes;
+    uint64_t items = spans->executor->limits->trace_queue_items, bytes = spans->executor->limits->trace_queue_bytes;
     if (spans->n_items >= share(spans, items, whose) || spans->bytes + size > share(spans, bytes, whose))
         return true;
     return whose == START && (spans->n_starts >= items / 2 || spans->start_bytes + size > bytes / 2);
@@ -58,7 +58,7 @@ static ew__span *take(ew__spans *spans, size_t need, rank whose) {
     size_t size = need <= PIECE_BYTES ? PIECE_BYTES : need;
     bool full = is_full(spans, size, whose);
     ew__span *span = full                 ? NULL
-                     : size > PIECE_BYTES ? ew__alloc(spans->home->env, size)
+                     : size > PIECE_BYTES ? ew__alloc(spans->executor->env, size)
                                           : ew__piece_get(&spans->pieces);
     if (!span) {
         count(&spans->dropped, 1);
@@ -98,7 +98,7 @@ static void drop_first(ew__spans *spans) {
     if (span->size == PIECE_BYTES)
         ew__piece_put(&spans->pieces, span);
     else
-        ew__free(spans->home->env, span, span->size);
+        ew__free(spans->executor->env, span, span->size);
 }
 
 /* ---- noting ---- */
@@ -153,8 +153,8 @@ static ew_str upstream_trace(const ew_call *call) {
 static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t duration_ns) {
     bool truncated = false, rrq = is_job(call);
     ew__buf own[2];
-    ew__buf_init(&own[0], spans->home->env, SIZE_MAX / 2);
-    ew__buf_init(&own[1], spans->home->env, SIZE_MAX / 2);
+    ew__buf_init(&own[0], spans->executor->env, SIZE_MAX / 2);
+    ew__buf_init(&own[1], spans->executor->env, SIZE_MAX / 2);
     ew_str parts[EW__SPAN_PARTS] = {
         [EW__SPAN_KEY] = call->key,
         [EW__SPAN_PATH] = call->trace_path,
@@ -252,16 +252,16 @@ void ew__spans_told(ew__spans *spans, bool sent) {
 
 /* ---- life ---- */
 
-void ew__spans_init(ew__spans *spans, ew__home *home) {
+void ew__spans_init(ew__spans *spans, ew__executor *executor) {
     memset(spans, 0, sizeof *spans);
-    spans->home = home;
-    spans->pieces = (ew__pieces){.env = home->env, .size = PIECE_BYTES, .max_free = FREE_PIECES};
-    spans->observer.next = home->observer;
-    home->observer = &spans->observer;
+    spans->executor = executor;
+    spans->pieces = (ew__pieces){.env = executor->env, .size = PIECE_BYTES, .max_free = FREE_PIECES};
+    spans->observer.next = executor->observer;
+    executor->observer = &spans->observer;
 }
 
 void ew__spans_done(ew__spans *spans) {
-    ew__observer **at = &spans->home->observer;
+    ew__observer **at = &spans->executor->observer;
     while (*at && *at != &spans->observer)
         at = &(*at)->next;
     if (*at)

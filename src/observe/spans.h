@@ -17,8 +17,8 @@ typedef struct ew__span ew__span;
 typedef struct ew__spans ew__spans;
 
 struct ew__spans {
-    ew__observer observer; /* in the home's chain from init to done */
-    ew__home *home;
+    ew__observer observer; /* in the executor's chain from init to done */
+    ew__executor *executor;
     ew__span *first, *last;
     ew__pieces pieces; /* most records have this size */
     size_t bytes, start_bytes;
@@ -33,8 +33,8 @@ struct ew__spans {
     atomic_ullong exported, dropped; /* records: starts and ends */
 };
 
-/* Off at first. The limits and the observers' chain are the home's. */
-void ew__spans_init(ew__spans *spans, ew__home *home);
+/* Off at first. The limits and the observers' chain are the executor's. */
+void ew__spans_init(ew__spans *spans, ew__executor *executor);
 void ew__spans_done(ew__spans *spans);
 /* realtime: tells of starts too. Off, a call costs one branch more; what is queued stays. */
 void ew__spans_enable(ew__spans *spans, bool on, bool realtime);

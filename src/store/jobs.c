@@ -51,7 +51,7 @@ typedef struct waiter {
     bool done;
 } waiter;
 
-static void on_done(ew__op *op) {
+static void on_done(ew__store_request *op) {
     waiter *self = op->ud;
     pthread_mutex_lock(&self->lock);
     self->done = true;
@@ -59,9 +59,9 @@ static void on_done(ew__op *op) {
     pthread_mutex_unlock(&self->lock);
 }
 
-ew_err ew__store_do(ew__store *store, ew__op *op) {
+ew_err ew__store_do(ew__store *store, ew__store_request *op) {
     waiter self = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER, .done = false};
-    op->home = NULL;
+    op->executor = NULL;
     op->done = on_done;
     op->ud = &self;
     store->ops->submit(store, op);

@@ -1,12 +1,12 @@
 /*
- * store/jobs.h: the stores of jobs (queue/store.h) of this build. Both have a thread of their own, which takes all
+ * store/jobs.h: the stores of jobs (jobs/store.h) of this build. Both have a thread of their own, which takes all
  * operations that wait, does them together (one commit of SQLite, one pipeline of Redis), and then tells their owners.
  * May include: base json call queue.
  */
 #ifndef EW_STORE_JOBS_H
 #define EW_STORE_JOBS_H
 
-#include "queue/store.h"
+#include "jobs/store.h"
 
 /* ---- for everybody ---- */
 
@@ -23,10 +23,10 @@
 ew_err ew__jobs_open(const ew_env *env, const char *spec, ew__store **ret, char *problem, size_t problem_size);
 
 /*
- * Submits and waits for its end: op->err. Stores answer everything within a bounded time. home, done and ud of the op
+ * Submits and waits for its end: op->err. Stores answer everything within a bounded time. executor, done and ud of the op
  * are set here. Not on the store's thread.
  */
-ew_err ew__store_do(ew__store *store, ew__op *op);
+ew_err ew__store_do(ew__store *store, ew__store_request *op);
 
 /* ---- for the stores ---- */
 
@@ -38,7 +38,7 @@ typedef struct ew__backend_ops {
      * Does all operations of the list (linked by `next`, in order), and sets err of each. What one of them wrote is
      * there for the next. When it returns, everything that has err EW_OK is durable.
      */
-    void (*run)(ew__backend *backend, ew__op *ops);
+    void (*run)(ew__backend *backend, ew__store_request *ops);
     /* A descriptor that is readable when something may have changed; -1: none now. May change between calls. */
     int (*watch_fd)(ew__backend *backend);
     /* It is readable, or idle_ms have passed since the last look: what may have changed (ew__change), 0 for nothing. */

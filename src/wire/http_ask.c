@@ -6,12 +6,12 @@
 #include <stdio.h>
 
 ew_err ew__http_reader_init(ew__conn *conn, ew__http_reading *reading, void *reader, bool request) {
-    const ew_limits *limits = conn->home->limits;
+    const ew_limits *limits = conn->executor->limits;
     if (ew__http1_size() > EW__HTTP_READER_BYTES)
         return EW_ELIMIT;
     reading->limits = (ew__http1_limits){(uint32_t)limits->head_bytes, (uint32_t)limits->head_fields,
                                          (uint32_t)limits->target_bytes, (uint32_t)limits->chunk_extension_bytes};
-    ew__http1_init(reader, conn->home->env, &reading->limits, request, &reading->fields);
+    ew__http1_init(reader, conn->executor->env, &reading->limits, request, &reading->fields);
     return EW_OK;
 }
 
@@ -159,9 +159,9 @@ static void take_events(ew__http_ask *ask, bool eof) {
 /* ---- life ---- */
 
 ew_err ew__http_ask_init(ew__http_ask *ask, const ew__http_ask_ops *ops, ew__http_reading *reading) {
-    ew__home *home = ask->peer.conn->home;
+    ew__executor *executor = ask->peer.conn->executor;
     ask->ops = ops;
-    ew__buf_init(&ask->body, home->env, (size_t)home->limits->frame_bytes);
+    ew__buf_init(&ask->body, executor->env, (size_t)executor->limits->frame_bytes);
     return ew__http_reader_init(ask->peer.conn, reading, ask->reader, false);
 }
 

@@ -11,10 +11,10 @@
 
 #define EW__HTTP_READER_BYTES 384 /* room for a frame/http1 reader; checked when a peer is made */
 
-/* Per home: what the readers of all connections share. */
+/* Per executor: what the readers of all connections share. */
 typedef struct ew__http_reading {
     ew__http1_scratch fields;
-    ew__http1_limits limits; /* the home's, in the reader's words */
+    ew__http1_limits limits; /* the executor's, in the reader's words */
 } ew__http_reading;
 
 /* Makes a reader for a peer. request: it reads requests. EW_ELIMIT: it would not fit. */

@@ -36,9 +36,9 @@ static void list_done(ew__rpc_list *list, const ew_env *env) {
 }
 
 void ew__rpc_calls_done(ew__rpc_calls *all) {
-    ew__timer_stop(&all->conn->home->timers, &all->guard);
-    list_done(&all->served, all->conn->home->env);
-    list_done(&all->sent, all->conn->home->env);
+    ew__timer_stop(&all->conn->executor->timers, &all->guard);
+    list_done(&all->served, all->conn->executor->env);
+    list_done(&all->sent, all->conn->executor->env);
 }
 
 static void mark(const ew__rpc_list *list) {
@@ -88,7 +88,7 @@ static ew__rpc_places *places_of(ew__rpc_list *list, const ew_env *env) {
 
 static ew_err add_to_map(ew__rpc_list *list, ew__rpc_call *entry, ew_str key) {
     if (!list->has_map) {
-        ew__map_init(&list->by_key, entry->all->conn->home->env);
+        ew__map_init(&list->by_key, entry->all->conn->executor->env);
         list->has_map = true;
     }
     ew_err err;
@@ -100,7 +100,7 @@ static ew_err add_to_map(ew__rpc_list *list, ew__rpc_call *entry, ew_str key) {
 
 /* The key is nobody's. EW_OK, EW_ENOMEM. */
 static ew_err add_key(ew__rpc_list *list, ew__rpc_call *entry, ew_str key) {
-    ew__rpc_places *places = places_of(list, entry->all->conn->home->env);
+    ew__rpc_places *places = places_of(list, entry->all->conn->executor->env);
     uint32_t place = key.len ? place_of(key) : 0;
     if (EW__LIKELY(places && key.len && !places->call[place])) {
         places->call[place] = entry;
@@ -149,7 +149,7 @@ void ew__rpc_call_remove(ew__rpc_call *entry) {
     if (all->speaks == entry)
         all->speaks = NULL;
     remove_key(list, entry);
-    ew__timer_stop(&all->conn->home->timers, &entry->timer);
+    ew__timer_stop(&all->conn->executor->timers, &entry->timer);
     ew__rpc_call_stop_waiting(entry);
     ew__rpc_call_unblock(entry);
     all->n_streams -= entry->stream;
@@ -209,7 +209,7 @@ uint32_t ew__rpc_capacity(const ew__rpc_calls *all) {
 }
 
 void ew__rpc_late(const ew__rpc_calls *all) {
-    atomic_fetch_add_explicit(&all->conn->home->dropped, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&all->conn->executor->dropped, 1, memory_order_relaxed);
 }
 
 /* ---- producers of ours ---- */
@@ -287,7 +287,7 @@ static void watch_hold(ew__rpc_calls *all);
 
 static uint64_t hold_until(const ew__rpc_calls *all) {
     const ew__rpc_call *served = furthest_behind(&all->served, NULL);
-    return all->conn->home->now + EW__MS(served ? INPUT_HOLD_MS : STREAM_HOLD_MS);
+    return all->conn->executor->now + EW__MS(served ? INPUT_HOLD_MS : STREAM_HOLD_MS);
 }
 
 /*
@@ -312,11 +312,11 @@ static void on_guard(ew__timer *timer, uint64_t now) {
 
 /* The guard runs while reading is held up by what is behind, not while a call is alone. */
 static void watch_hold(ew__rpc_calls *all) {
-    ew__home *home = all->conn->home;
+    ew__executor *executor = all->conn->executor;
     if (all->n_blocked == 0 || all->behind_bytes < ew__rpc_behind_max(all))
-        ew__timer_stop(&home->timers, &all->guard);
+        ew__timer_stop(&executor->timers, &all->guard);
     else if (!ew__timer_active(&all->guard) &&
-             ew__timer_set(&home->timers, &all->guard, hold_until(all), on_guard) != EW_OK)
+             ew__timer_set(&executor->timers, &all->guard, hold_until(all), on_guard) != EW_OK)
         all->ops->abort(all);
 }
 
@@ -338,7 +338,7 @@ void ew__rpc_call_unblock(ew__rpc_call *entry) {
     if (!entry->blocked)
         return;
     entry->blocked = false;
-    entry->heard_at = all->conn->home->now; /* the silence was ours */
+    entry->heard_at = all->conn->executor->now; /* the silence was ours */
     all->n_blocked--;
     all->behind_bytes -= entry->behind;
     watch_hold(all);
@@ -364,13 +364,13 @@ void ew__rpc_log_unnamed(ew__rpc_calls *all, ew_str error) {
     all->n_unnamed++;
     ew__rpc_read_error(error, text, sizeof text, &e);
     int shown = (int)(e.message.len < UNNAMED_ROOM ? e.message.len : UNNAMED_ROOM);
-    ew__log(all->conn->home->env, EW_LOG_WARN, "rpc", "the peer reports an error without an id: code %lld, %.*s",
+    ew__log(all->conn->executor->env, EW_LOG_WARN, "rpc", "the peer reports an error without an id: code %lld, %.*s",
             (long long)e.code, shown, e.message.ptr);
 }
 
 /* The timer looks again when it fires: a piece only notes its time. */
 ew_err ew__rpc_call_watch_silence(ew__rpc_call *entry, ew__timer_fn fn) {
-    ew__home *home = entry->all->conn->home;
-    uint64_t at = entry->heard_at + EW__MS(home->limits->stream_idle_ms);
-    return ew__timer_set(&home->timers, &entry->timer, at, fn);
+    ew__executor *executor = entry->all->conn->executor;
+    uint64_t at = entry->heard_at + EW__MS(executor->limits->stream_idle_ms);
+    return ew__timer_set(&executor->timers, &entry->timer, at, fn);
 }

@@ -91,7 +91,7 @@ static inline ew__rpc_list *ew__rpc_list_of(const ew__rpc_call *entry) {
     return entry->sent ? &entry->all->sent : &entry->all->served;
 }
 
-static inline const ew_limits *ew__rpc_limits(const ew__rpc_calls *all) { return all->conn->home->limits; }
+static inline const ew_limits *ew__rpc_limits(const ew__rpc_calls *all) { return all->conn->executor->limits; }
 
 /* ---- which there are ---- */
 

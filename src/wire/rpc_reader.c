@@ -8,9 +8,9 @@
 #define EOF_GRACE_MS 1000 /* for calls of a peer that says no more and may have gone, on a socket */
 #define LOST "the connection was lost before the end of the call"
 
-static ew__timers *timers_of(const ew__rpc_reader *reader) { return &reader->peer->conn->home->timers; }
+static ew__timers *timers_of(const ew__rpc_reader *reader) { return &reader->peer->conn->executor->timers; }
 
-static const ew_limits *limits_of(const ew__rpc_reader *reader) { return reader->peer->conn->home->limits; }
+static const ew_limits *limits_of(const ew__rpc_reader *reader) { return reader->peer->conn->executor->limits; }
 
 /* ---- its end ---- */
 
@@ -50,7 +50,7 @@ void ew__rpc_reader_bad(ew__rpc_reader *reader, const char *problem, ew_str text
     const ew__conn *conn = reader->peer->conn;
     int shown = (int)(text.len < 100 ? text.len : 100);
     if (conn->stdio)
-        ew__log(conn->home->env, EW_LOG_WARN, reader->peer->wire->name, "%s: %.*s", problem, shown,
+        ew__log(conn->executor->env, EW_LOG_WARN, reader->peer->wire->name, "%s: %.*s", problem, shown,
                 text.ptr ? text.ptr : "");
     if (conn->stdio && ++reader->n_bad < BAD_MAX)
         return;
@@ -124,7 +124,7 @@ static void end_skim(ew__rpc_reader *reader) {
     reader->skim = NULL;
     reader->progress.reset = true;
     refuse_skimmed(reader, skim, EW__RPC_TOO_LARGE, ew__str(NULL, 0));
-    ew__free(reader->peer->conn->home->env, skim, sizeof *skim);
+    ew__free(reader->peer->conn->executor->env, skim, sizeof *skim);
 }
 
 /* A peer without a token may not send that much: false. Without memory the connection closes: a call may wait for it. */
@@ -132,7 +132,7 @@ static bool begin_skim(ew__rpc_reader *reader) {
     ew__conn *conn = reader->peer->conn;
     if (!reader->ops->refuse_message || ew__conn_is_pending(conn))
         return false;
-    reader->skim = ew__alloc(conn->home->env, sizeof *reader->skim);
+    reader->skim = ew__alloc(conn->executor->env, sizeof *reader->skim);
     reader->skipped = 0;
     if (reader->skim)
         ew__rpc_skim_init(reader->skim);
@@ -267,7 +267,7 @@ static void on_patience(ew__timer *timer, uint64_t now) {
 /* A socket is not ours alone: whoever holds one without saying anything, or half a message, loses it. */
 static void watch_patience(ew__rpc_reader *reader) {
     ew__progress_note(&reader->progress, reader->in.len + (reader->skim ? (size_t)reader->skipped : 0),
-                      reader->peer->conn->home->now);
+                      reader->peer->conn->executor->now);
     uint64_t at = patience_until(reader);
     if (at == EW__NEVER || (ew__timer_active(&reader->patience) && reader->patience.at <= at))
         return; /* it looks for itself when it fires */
@@ -315,7 +315,7 @@ static void resume(ew__timer *timer, uint64_t now);
 void ew__rpc_reader_resume(ew__rpc_reader *reader) {
     if (!reader->paused || reader->closed || reader->reading)
         return; /* there is nothing to resume; or the loop that reads looks for itself */
-    if (ew__timer_set(timers_of(reader), &reader->resume, reader->peer->conn->home->now, resume) != EW_OK)
+    if (ew__timer_set(timers_of(reader), &reader->resume, reader->peer->conn->executor->now, resume) != EW_OK)
         ew__rpc_reader_abort(reader);
 }
 
@@ -379,7 +379,7 @@ void ew__rpc_reader_init(ew__rpc_reader *reader, ew__peer *peer, ew__rpc_calls *
     ew__conn *conn = peer->conn;
     *reader = (ew__rpc_reader){.ops = ops, .peer = peer, .calls = calls};
     ew__line_init(&reader->line, framing, ew__conn_frame_max(conn), !conn->stdio);
-    ew__buf_init(&reader->in, conn->home->env, SIZE_MAX / 2); /* a message's length is checked as it comes */
+    ew__buf_init(&reader->in, conn->executor->env, SIZE_MAX / 2); /* a message's length is checked as it comes */
     if (peer->role == EW__SERVE)
         watch_patience(reader);
     else
@@ -399,7 +399,7 @@ void ew__rpc_reader_gone(ew__rpc_reader *reader, ew_err why) {
                       why == EW_ETIMEOUT ? EW_STR("the connection stalled") : EW_STR(LOST));
     ew__timer_stop(timers_of(reader), &reader->patience);
     ew__timer_stop(timers_of(reader), &reader->resume);
-    ew__free(reader->peer->conn->home->env, reader->skim, sizeof *reader->skim);
+    ew__free(reader->peer->conn->executor->env, reader->skim, sizeof *reader->skim);
     reader->skim = NULL;
     ew__buf_done(&reader->in);
 }

@@ -3,7 +3,7 @@
  * other half, the connection (ew__conn), moves the bytes: endpoint/conn.c in production, a scripted pair in tests.
  *
  * To add a wire: a folder with README.md (its map to the eight events and what it cannot carry), codec.[ch] (pure),
- * serve.c, call.c and wire.c (the table below), and a line in table.c. Everything runs on the home thread of the
+ * serve.c, call.c and wire.c (the table below), and a line in table.c. Everything runs on the executor thread of the
  * connection. May include: base, json, frame, call.
  */
 #ifndef EW_WIRE_WIRE_H
@@ -18,7 +18,7 @@
 typedef struct ew__wire ew__wire;
 typedef struct ew__conn ew__conn;
 typedef struct ew__peer ew__peer;
-typedef struct ew__self ew__self;
+typedef struct ew__runtime_identity ew__runtime_identity;
 
 /* What a wire can carry. A bridge and the users' papers read these. */
 enum {
@@ -31,10 +31,10 @@ enum {
     EW__CAN_TRACE = 1 << 6,
     EW__CAN_CONTEXT = 1 << 7, /* context and labels */
     EW__CAN_LIST = 1 << 8,
-    EW__CAN_DUPLEX = 1 << 9,  /* both roles on one connection */
-    EW__CAN_STDIO = 1 << 10,  /* it can be spoken with one process over its standard input and output */
-    EW__CAN_MANY = 1 << 11,   /* many calls at once on one connection, which then stays open */
-    EW__ASIDES_WAIT = 1 << 12 /* what is sent aside is answered: the connection stays whole until then */
+    EW__CAN_DUPLEX = 1 << 9,     /* both roles on one connection */
+    EW__CAN_STDIO = 1 << 10,     /* it can be spoken with one process over its standard input and output */
+    EW__CAN_MANY = 1 << 11,      /* many calls at once on one connection, which then stays open */
+    EW__ONE_SHOTS_WAIT = 1 << 12 /* what is sent aside is answered: the connection stays whole until then */
 };
 
 typedef enum ew__role { EW__SERVE = 1, EW__CALL = 2 } ew__role;
@@ -57,10 +57,10 @@ typedef struct ew__greeting {
 
 /*
  * What all connections of a listener or a client share. Read by wires; owned by the endpoint; never changes while a
- * connection lives, except `actions`, `draining` and `greeting`, which the home thread itself changes.
+ * connection lives, except `actions`, `draining` and `greeting`, which the executor thread itself changes.
  */
 typedef struct ew__site {
-    ew__actions *actions;           /* serving: the version this home uses now */
+    ew__actions *actions;           /* serving: the version this executor uses now */
     bool draining;                  /* no new calls */
     uint16_t port;                  /* serving: the port it listens on */
     bool secure;                    /* serving: it speaks TLS; calling: so does the peer */
@@ -71,7 +71,7 @@ typedef struct ew__site {
     uint8_t framing;                /* jsonrpc: an ew__framing (frame/line.h) */
     uint8_t dialect;                /* jsonrpc, calling: EW__JSONRPC_NO_DISCOVER ... */
     struct ew__scrape *scrape;      /* serving: who can tell the metrics; may be NULL */
-    struct ew__others *others;      /* serving: the other loops of this program; NULL: there are none */
+    struct ew__broadcast *others;   /* serving: the other loops of this program; NULL: there are none */
     const ew__wire *upgrade;        /* serving HTTP: WebSockets are handed to this wire, on which we call; or NULL */
     bool only_upgrade;              /* ... and nothing else is served on this listener */
     const struct ew__http_guest *guest; /* serving HTTP: another wire, whose messages are bodies; or NULL */
@@ -80,11 +80,11 @@ typedef struct ew__site {
     unsigned loop;                      /* serving: which of the program's loops this is, from 0 */
     uint32_t final_statuses;            /* rrq, serving: statuses that no further attempt changes (EW_STATUS_BIT) */
     struct ew__instance *instance;      /* stepflow, serving: who we are, and what runtimes have told us; may be NULL */
-    struct ew__ways *ways;              /* stepflow, serving: to what is reached by a URL; may be NULL */
+    struct ew__outbound *ways;          /* stepflow, serving: to what is reached by a URL; may be NULL */
     ew__blobs *blobs;                   /* stepflow, calling: what servers may ask us for; may be NULL */
     ew_str blob_api;                    /* ... and the URL where they find the same; may be empty */
     ew__greeting greeting;              /* stepflow, calling over HTTP */
-    const ew__self *self;               /* reflection, serving: how we introduce ourselves */
+    const ew__runtime_identity *self;   /* reflection, serving: how we introduce ourselves */
     ew_str telemetry;                   /* reflection, calling: the server that runtimes are told of; may be empty */
     /* reflection, serving: the manager names a telemetry server (plain text, not checked yet); may be NULL */
     void (*told_telemetry)(struct ew__site *site, ew_str url);
@@ -94,7 +94,7 @@ typedef struct ew__site {
  * A runtime as it introduces itself to its manager. Slices; how long they last, the function says that hands them
  * out.
  */
-struct ew__self {
+struct ew__runtime_identity {
     ew_str id;      /* unique among the runtimes of a manager */
     ew_str name;    /* of the program, for people; may be empty */
     ew_str version; /* what it is made with, "everywire/0.1.0"; may be empty */
@@ -107,25 +107,25 @@ struct ew__scrape {
 };
 
 /* What came on one loop may concern connections of the same wire on the others (a cancel, say). */
-struct ew__others {
+struct ew__broadcast {
     /*
-     * Calls ew__wire.told on that loop (site.loop), or with EW__ALL_OTHERS on each other one, later, if it has had
+     * Calls ew__wire.told on that loop (site.loop), or with EW__ALL_OTHER_LOOPS on each other one, later, if it has had
      * connections of this wire. sender: whose message it is; sender and text are copied. false: no memory, or the
      * queue of a loop is full; that loop does not receive it.
      */
-    bool (*tell)(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to,
+    bool (*tell)(struct ew__broadcast *others, const ew__executor *from, const ew__wire *wire, unsigned to,
                  const ew__principal *sender, ew_str text);
 };
-#define EW__ALL_OTHERS UINT_MAX
+#define EW__ALL_OTHER_LOOPS UINT_MAX
 
 /* Opens calls on connections of another wire than the one they were made for: those to a URL that a peer has named. */
-struct ew__ways {
+struct ew__outbound {
     /*
      * A call that was made with ew__call_new and opened: wire's peers take it over, as by ew__wire.open; it ends
      * exactly once. url is "http://HOST[:PORT][/PATH]", any text. EW_OK; EW_EINVAL: not such a URL, or not one that may be
      * used here; EW_EBUSY, EW_ENOMEM: nothing happened.
      */
-    ew_err (*open)(struct ew__ways *ways, ew__home *home, const ew__wire *wire, ew_str url, ew_call *call);
+    ew_err (*open)(struct ew__outbound *ways, ew__executor *executor, const ew__wire *wire, ew_str url, ew_call *call);
 };
 
 /* ---- the connection, as a wire sees it ---- */
@@ -153,7 +153,7 @@ typedef struct ew__conn_ops {
      * Calling: the peer says who it is; possibly again, with another name. who lasts for the call. NULL: welcome;
      * else a line for it that says why not. May be NULL: everybody is.
      */
-    const char *(*greet)(ew__conn *conn, const ew__self *who);
+    const char *(*greet)(ew__conn *conn, const ew__runtime_identity *who);
     /*
      * The connection goes on as another wire's: in the next turn the present peer is told gone(EW_OK), one of that wire
      * is made (conn->upgraded is true for it), and it gets the `rest` bytes (copied now) and all that follow. What is
@@ -162,7 +162,7 @@ typedef struct ew__conn_ops {
     void (*become)(ew__conn *conn, const ew__wire *wire, ew__role role, const uint8_t *rest, size_t n);
     /*
      * Calling: sends the bytes (copied) to the same peer on a connection of their own, which is then closed
-     * (EW__ASIDES_WAIT: once the peer has answered); what the peer says there is thrown away. EW_OK: begun, and nobody
+     * (EW__ONE_SHOTS_WAIT: once the peer has answered); what the peer says there is thrown away. EW_OK: begun, and nobody
      * is told how it went; EW_EBUSY, EW_ENOMEM: nothing happened. May be NULL.
      */
     ew_err (*aside)(ew__conn *conn, const void *bytes, size_t n);
@@ -176,39 +176,40 @@ typedef struct ew__conn_ops {
      * of it. EW_OK; EW_EBUSY, EW_ENOMEM: nothing happened. May be NULL.
      */
     ew_err (*again)(ew__conn *conn, ew_call *call);
-    /* What all connections of another wire share on this home (its scratch); NULL: no memory. May be NULL. */
+    /* What all connections of another wire share on this executor (its scratch); NULL: no memory. May be NULL. */
     void *(*shared)(ew__conn *conn, const ew__wire *wire);
 } ew__conn_ops;
 
 struct ew__conn {
     const ew__conn_ops *ops;
-    ew__home *home;
+    ew__executor *executor;
     ew__site *site;
     ew__out out;
     bool unhurried; /* set for the time of a send: its bytes may wait a moment for others that leave with them */
     bool upgraded;  /* the opening handshake of a WebSocket is behind us: frames follow */
     bool stdio;     /* the peer is one process at the other end of pipes, no stranger: a bad line does not end it */
     bool stuck;     /* calling, set before abort: the peer does not end calls; if it is ours, it is to be ended */
-    ew__who who;    /* at the other end; zeros: a stranger. A wire stores a token here (ew__gate_show) */
-    void *scratch; /* wire->scratch_size bytes, cleared at first, shared by all connections of this wire on this home */
+    ew__who who;    /* at the other end; zeros: a stranger. A wire stores a token here (ew__gate_present_token) */
+    void *
+        scratch; /* wire->scratch_size bytes, cleared at first, shared by all connections of this wire on this executor */
 };
 
-/* The identity of the peer: for ew_call.who, ew__gate_lets and ew__gate_list. */
+/* The identity of the peer: for ew_call.who, ew__gate_authorize and ew__gate_list. */
 static inline ew__who *ew__conn_who(ew__conn *conn) { return &conn->who; }
 
 /* Whether the peer has yet to present a valid token (limits->auth_bytes, auth_ms, auth_refusals). */
 static inline bool ew__conn_is_pending(ew__conn *conn) {
-    return EW__UNLIKELY(conn->home->gate != NULL) && ew__gate_is_pending(conn->home, ew__conn_who(conn));
+    return EW__UNLIKELY(conn->executor->gate != NULL) && ew__gate_is_pending(conn->executor, ew__conn_who(conn));
 }
 
 /* A request was handled. true: the peer was refused for the last time, the wire closes the connection. */
 static inline bool ew__conn_is_last_refusal(ew__conn *conn) {
-    return ew__conn_is_pending(conn) && ew__gate_is_last_refusal(conn->home, &conn->who);
+    return ew__conn_is_pending(conn) && ew__gate_is_last_refusal(conn->executor, &conn->who);
 }
 
 /* Bytes that one message of the peer may have now. */
 static inline size_t ew__conn_frame_max(ew__conn *conn) {
-    const ew_limits *limits = conn->home->limits;
+    const ew_limits *limits = conn->executor->limits;
     bool small = limits->auth_bytes < limits->frame_bytes && ew__conn_is_pending(conn);
     return (size_t)(small ? limits->auth_bytes : limits->frame_bytes);
 }
@@ -245,8 +246,8 @@ struct ew__wire {
     size_t call_size;    /* when it calls */
     size_t scratch_size; /* conn->scratch */
     void (*scratch_done)(void *scratch); /* frees what hangs on it, after the last connection; may be NULL */
-    /* A message of another loop (ew__others); scratch is this loop's. May be NULL. */
-    void (*told)(void *scratch, ew__home *home, const ew__principal *sender, ew_str text);
+    /* A message of another loop (ew__broadcast); scratch is this loop's. May be NULL. */
+    void (*told)(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text);
 
     /* Do these first bytes of a connection begin this wire? 1 yes, 0 not yet clear, -1 no. */
     int (*sniff)(const uint8_t *bytes, size_t n);

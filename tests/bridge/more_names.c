@@ -1,5 +1,5 @@
 /*
- * tests/bridge/more_names.c: what imported actions are called, who wins, several homes of the same actions.
+ * tests/bridge/more_names.c: what imported actions are called, who wins, several executors of the same actions.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "bridge/chain.h"
@@ -192,17 +192,17 @@ static void refused(void **state) {
     ew_app_free(app);
 }
 
-/* ---- several homes ---- */
+/* ---- several executors ---- */
 
-typedef struct homes {
+typedef struct executors {
     const bridge_wire *wire;
     ew_app *a, *b, *gateway;
     int port_a, port_b;
     ew_client *client;
     world w;
-} homes;
+} executors;
 
-static void open_homes(homes *h, const char *wire) {
+static void open_homes(executors *h, const char *wire) {
     char targets[160], to_a[64], to_b[64];
     int port = free_port();
     seen_reset();
@@ -220,7 +220,7 @@ static void open_homes(homes *h, const char *wire) {
     ask_until(h->client, "/flow/echo", EW_STATUS_OK);
 }
 
-static void close_homes(homes *h) {
+static void close_homes(executors *h) {
     ew_client_free(h->client);
     ew_app_free(h->gateway);
     ew_app_free(h->a);
@@ -228,7 +228,7 @@ static void close_homes(homes *h) {
 }
 
 /* How many of n calls b has answered. None fails. */
-static int share_of_b(const homes *h, int n) {
+static int share_of_b(const executors *h, int n) {
     outcome o = {.status = EW_STATUS_OK};
     int b = 0;
     for (int i = 0; i < n; i++) {
@@ -247,7 +247,7 @@ static const char *const home_wires[] = {"http", "rrq", "stepflow", "jsonrpc"};
 static void in_turn(void **state) {
     (void)state;
     for (size_t i = 0; i < N_HOME_WIRES; i++) {
-        homes h;
+        executors h;
         open_homes(&h, home_wires[i]);
         assert_in_range(share_of_b(&h, 40), 10, 30);
         close_homes(&h);
@@ -258,7 +258,7 @@ static void in_turn(void **state) {
 static void fail_over(void **state) {
     (void)state;
     for (size_t i = 0; i < N_HOME_WIRES; i++) {
-        homes h;
+        executors h;
         int b = 0;
         open_homes(&h, home_wires[i]);
         (void)share_of_b(&h, 10);
@@ -284,7 +284,7 @@ static void not_repeated(void **state) {
         static outcome outcomes[N];
         ew_request *requests[N];
         int lost = 0;
-        homes h;
+        executors h;
         open_homes(&h, home_wires[i]);
         for (int k = 0; k < N; k++)
             requests[k] = begin_forever(&h.w, &outcomes[k], 0, false);

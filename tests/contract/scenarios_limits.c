@@ -192,7 +192,7 @@ static void make_small(rig *r, int side) {
     static ew_limits small;
     small = r->limits;
     small.frame_bytes = 8 * 1024;
-    r->side[side].home.limits = &small;
+    r->side[side].executor.limits = &small;
 }
 
 static void large_request(rig *r, const contract_wire *w) {

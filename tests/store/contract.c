@@ -43,8 +43,8 @@ ew_str contract_text(contract *c, const char *format, ...) {
 
 /* ---- operations ---- */
 
-ew__op *contract_op(contract *c, ew__op_kind kind) {
-    ew__op *op = ew__arena_alloc(&c->arena, sizeof *op);
+ew__store_request *contract_op(contract *c, ew__op_kind kind) {
+    ew__store_request *op = ew__arena_alloc(&c->arena, sizeof *op);
     assert_non_null(op);
     memset(op, 0, sizeof *op);
     op->kind = kind;
@@ -53,13 +53,13 @@ ew__op *contract_op(contract *c, ew__op_kind kind) {
     return op;
 }
 
-ew_err contract_do(contract *c, ew__op *op) {
+ew_err contract_do(contract *c, ew__store_request *op) {
     ew_err err = c->run != NULL ? c->run(c, c->store, op) : ew__store_do(c->store, op);
     assert_int_equal(err, op->err);
     return err;
 }
 
-static void must(contract *c, ew__op *op) {
+static void must(contract *c, ew__store_request *op) {
     ew_err err = contract_do(c, op);
     if (err != EW_OK)
         fail_msg("operation %d: %s: %s", (int)op->kind, ew_err_name(err), op->problem);
@@ -78,14 +78,14 @@ ew__job contract_job(contract *c, const char *id) {
                      .max_retries = 5};
 }
 
-ew__op *contract_enqueue_op(contract *c, ew__job job) {
-    ew__op *op = contract_op(c, EW__OP_ENQUEUE);
+ew__store_request *contract_enqueue_op(contract *c, ew__job job) {
+    ew__store_request *op = contract_op(c, EW__OP_ENQUEUE);
     op->u.enqueue.job = job;
     return op;
 }
 
 void contract_add(contract *c, ew__job job) {
-    ew__op *op = contract_enqueue_op(c, job);
+    ew__store_request *op = contract_enqueue_op(c, job);
     must(c, op);
     assert_int_equal(op->u.enqueue.ret, EW__ENQUEUED_NEW);
     assert_true(ew__str_is(op->u.enqueue.ret_id, job.id));
@@ -93,8 +93,8 @@ void contract_add(contract *c, ew__job job) {
 
 void contract_add_id(contract *c, const char *id) { contract_add(c, contract_job(c, id)); }
 
-ew__op_enqueue *contract_guarded(contract *c, ew__job job, ew__guard guard, const char *key) {
-    ew__op *op = contract_enqueue_op(c, job);
+ew__op_enqueue *contract_guarded(contract *c, ew__job job, ew__dedup_mode guard, const char *key) {
+    ew__store_request *op = contract_enqueue_op(c, job);
     op->u.enqueue.guard = guard;
     op->u.enqueue.key = S(key);
     op->u.enqueue.key_ttl_ms = (int64_t)contract_ttl(c);
@@ -103,7 +103,7 @@ ew__op_enqueue *contract_guarded(contract *c, ew__job job, ew__guard guard, cons
 }
 
 ew__op_claim *contract_claim_of(contract *c, const char *worker, const char *queue, uint32_t max) {
-    ew__op *op = contract_op(c, EW__OP_CLAIM);
+    ew__store_request *op = contract_op(c, EW__OP_CLAIM);
     ew__claim_queue *one = ew__arena_alloc(&c->arena, sizeof *one);
     assert_non_null(one);
     *one = (ew__claim_queue){.name = S(queue), .max = max};
@@ -124,8 +124,8 @@ ew__job contract_claim(contract *c, const char *worker, const char *id) {
     return claim->ret[0];
 }
 
-ew__op *contract_change(contract *c, const ew__job *job, ew__job_status status) {
-    ew__op *op = contract_op(c, EW__OP_CHANGE);
+ew__store_request *contract_change(contract *c, const ew__job *job, ew__job_status status) {
+    ew__store_request *op = contract_op(c, EW__OP_CHANGE);
     op->u.change = (ew__op_change){.id = job->id,
                                    .queue = job->queue,
                                    .worker = job->worker,
@@ -149,7 +149,7 @@ void contract_must_change(contract *c, const ew__job *job, ew__job_status status
 }
 
 ew_err contract_chunk(contract *c, const ew__job *job, const char *json) {
-    ew__op *op = contract_op(c, EW__OP_CHUNKS);
+    ew__store_request *op = contract_op(c, EW__OP_CHUNKS);
     ew_str *text = ew__arena_alloc(&c->arena, sizeof *text);
     assert_non_null(text);
     *text = S(json);
@@ -158,7 +158,7 @@ ew_err contract_chunk(contract *c, const ew__job *job, const char *json) {
 }
 
 ew__lease_state contract_renew(contract *c, const ew__job *job) {
-    ew__op *op = contract_op(c, EW__OP_RENEW);
+    ew__store_request *op = contract_op(c, EW__OP_RENEW);
     ew__lease *lease = ew__arena_alloc(&c->arena, sizeof *lease);
     assert_non_null(lease);
     *lease = (ew__lease){.id = job->id, .epoch = job->epoch};
@@ -173,7 +173,7 @@ ew__lease_state contract_renew(contract *c, const ew__job *job) {
 }
 
 ew__op_expired *contract_expired(contract *c, uint32_t max) {
-    ew__op *op = contract_op(c, EW__OP_EXPIRED);
+    ew__store_request *op = contract_op(c, EW__OP_EXPIRED);
     op->u.expired = (ew__op_expired){.now = contract_now(c), .max = max};
     must(c, op);
     return &op->u.expired;
@@ -182,20 +182,20 @@ ew__op_expired *contract_expired(contract *c, uint32_t max) {
 /* ---- looking ---- */
 
 ew__job contract_get(contract *c, const char *id) {
-    ew__op *op = contract_op(c, EW__OP_GET);
+    ew__store_request *op = contract_op(c, EW__OP_GET);
     op->u.get.id = S(id);
     must(c, op);
     return op->u.get.ret;
 }
 
 ew_err contract_get_err(contract *c, const char *id) {
-    ew__op *op = contract_op(c, EW__OP_GET);
+    ew__store_request *op = contract_op(c, EW__OP_GET);
     op->u.get.id = S(id);
     return contract_do(c, op);
 }
 
 ew__op_list *contract_list(contract *c, const ew__op_list *filter) {
-    ew__op *op = contract_op(c, EW__OP_LIST);
+    ew__store_request *op = contract_op(c, EW__OP_LIST);
     op->u.list = *filter;
     must(c, op);
     return &op->u.list;
@@ -216,13 +216,13 @@ ew_str contract_ids(contract *c, const ew__job *jobs, size_t n) {
 }
 
 void contract_pause(contract *c, const char *queue, bool on) {
-    ew__op *op = contract_op(c, EW__OP_PAUSE);
+    ew__store_request *op = contract_op(c, EW__OP_PAUSE);
     op->u.pause = (ew__op_pause){.queue = S(queue), .on = on};
     must(c, op);
 }
 
 const ew__queue_stats *contract_queue(contract *c, const char *name, bool counts) {
-    ew__op *op = contract_op(c, EW__OP_QUEUES);
+    ew__store_request *op = contract_op(c, EW__OP_QUEUES);
     op->u.queues.counts = counts;
     must(c, op);
     for (size_t i = 0; i < op->u.queues.ret_n; i++) {
@@ -233,7 +233,7 @@ const ew__queue_stats *contract_queue(contract *c, const char *name, bool counts
 }
 
 uint64_t contract_sweep(contract *c, uint32_t max) {
-    ew__op *op = contract_op(c, EW__OP_SWEEP);
+    ew__store_request *op = contract_op(c, EW__OP_SWEEP);
     op->u.sweep = (ew__op_sweep){.now = contract_now(c), .max = max};
     must(c, op);
     return op->u.sweep.ret_removed;

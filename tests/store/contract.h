@@ -1,12 +1,12 @@
 /*
- * tests/store/contract.h: what every store of jobs must do (queue/store.h), as tests over any ew__store. A test program
+ * tests/store/contract.h: what every store of jobs must do (jobs/store.h), as tests over any ew__store. A test program
  * fills in a contract, which says how to make a store, and runs it. Nothing here knows SQLite or Redis.
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EW_TESTS_STORE_CONTRACT_H
 #define EW_TESTS_STORE_CONTRACT_H
 
-#include "queue/store.h"
+#include "jobs/store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,8 @@ struct contract {
     /* A store; fresh: with nothing in it, whatever was there before. */
     ew__store *(*open)(contract *c, bool fresh);
     void (*close)(contract *c, ew__store *store);
-    ew_err (*run)(contract *c, ew__store *store, ew__op *op); /* submits, waits, gives op->err. NULL: ew__store_do */
+    ew_err (*run)(contract *c, ew__store *store,
+                  ew__store_request *op);    /* submits, waits, gives op->err. NULL: ew__store_do */
     void (*sleep)(contract *c, uint64_t ms); /* lets both clocks of the store go on. NULL: time passes */
     int64_t (*now)(contract *c);             /* wall clock. NULL: that of env */
     uint64_t lease_ms;                       /* 0: 300 */
@@ -72,17 +73,17 @@ void contract_reopen(contract *c);
 ew_str contract_text(contract *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* An operation in the memory of the test. */
-ew__op *contract_op(contract *c, ew__op_kind kind);
-ew_err contract_do(contract *c, ew__op *op);
+ew__store_request *contract_op(contract *c, ew__op_kind kind);
+ew_err contract_do(contract *c, ew__store_request *op);
 
 /* A job for queue "q" that is due now: function "f", params {}. */
 ew__job contract_job(contract *c, const char *id);
-ew__op *contract_enqueue_op(contract *c, ew__job job);
+ew__store_request *contract_enqueue_op(contract *c, ew__job job);
 /* Enqueues it; it must be new. */
 void contract_add(contract *c, ew__job job);
 void contract_add_id(contract *c, const char *id);
 /* With a guard; what came of it. */
-ew__op_enqueue *contract_guarded(contract *c, ew__job job, ew__guard guard, const char *key);
+ew__op_enqueue *contract_guarded(contract *c, ew__job job, ew__dedup_mode guard, const char *key);
 
 /* Up to max jobs of queue "q" (or another), for this worker, now. */
 ew__op_claim *contract_claim_of(contract *c, const char *worker, const char *queue, uint32_t max);
@@ -90,7 +91,7 @@ ew__op_claim *contract_claim_of(contract *c, const char *worker, const char *que
 ew__job contract_claim(contract *c, const char *worker, const char *id);
 
 /* A change of a claimed job by its worker, to be changed further and done. */
-ew__op *contract_change(contract *c, const ew__job *job, ew__job_status status);
+ew__store_request *contract_change(contract *c, const ew__job *job, ew__job_status status);
 /* Does one that must succeed. */
 void contract_must_change(contract *c, const ew__job *job, ew__job_status status);
 ew_err contract_chunk(contract *c, const ew__job *job, const char *json);

@@ -12,7 +12,7 @@ static void add_at(contract *c, const char *id, const char *queue, int64_t run_a
 }
 
 static ew__op_claim *claim(contract *c, const ew__claim_queue *queues, size_t n, uint32_t max, int64_t now) {
-    ew__op *op = contract_op(c, EW__OP_CLAIM);
+    ew__store_request *op = contract_op(c, EW__OP_CLAIM);
     op->u.claim = (ew__op_claim){
         .worker = S("w1"), .queues = queues, .n_queues = n, .max = max, .now = now, .lease_ms = contract_lease(c)};
     assert_int_equal(contract_do(c, op), EW_OK);
@@ -207,7 +207,7 @@ static void test_contract__what_waits_or_has_ended_is_nobodys(void **state) {
         job.id = S(id);
         contract_add(c, job);
         job = contract_claim(c, "w1", id);
-        ew__op *first = contract_change(c, &job, ends[i]);
+        ew__store_request *first = contract_change(c, &job, ends[i]);
         first->u.change.run_at = contract_now(c) + 60000;
         assert_int_equal(contract_do(c, first), EW_OK);
         assert_int_equal(contract_do(c, contract_change(c, &job, EW__JOB_FAILED)), EW_ESTALE);

@@ -42,7 +42,7 @@ static void test_contract__unique_while_the_job_exists(void **state) {
     contract *c = *state;
     ew__job job = contract_job(c, "j1");
     job.result_ttl_ms = (int64_t)contract_ttl(c);
-    ew__op *op = contract_enqueue_op(c, job);
+    ew__store_request *op = contract_enqueue_op(c, job);
     op->u.enqueue.guard = EW__GUARD_UNIQUE;
     op->u.enqueue.key = S("k");
     op->u.enqueue.key_ttl_ms = 3600000;
@@ -83,7 +83,7 @@ static void test_contract__unique_until_the_end(void **state) {
     ew__job job = contract_job(c, "c1");
     job.unique_key = S("k");
     expect(contract_guarded(c, job, EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "c1");
-    ew__op *op = contract_op(c, EW__OP_CANCEL);
+    ew__store_request *op = contract_op(c, EW__OP_CANCEL);
     op->u.cancel = (ew__op_cancel){.id = S("c1"), .now = contract_now(c)};
     assert_int_equal(contract_do(c, op), EW_OK);
     expect(contract_guarded(c, contract_job(c, "c2"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "c2");
@@ -209,7 +209,7 @@ static void test_contract__debounce_for_a_while(void **state) {
 static void test_contract__debounce_of_a_cancelled_one(void **state) {
     contract *c = *state;
     expect(contract_guarded(c, contract_job(c, "j1"), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j1");
-    ew__op *op = contract_op(c, EW__OP_CANCEL);
+    ew__store_request *op = contract_op(c, EW__OP_CANCEL);
     op->u.cancel = (ew__op_cancel){.id = S("j1"), .now = contract_now(c)};
     assert_int_equal(contract_do(c, op), EW_OK);
     expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j2");
@@ -222,7 +222,7 @@ static void test_contract__debounce_of_a_cancelled_one(void **state) {
 /* ---- cancelling ---- */
 
 static ew__op_cancel *cancel(contract *c, const char *id) {
-    ew__op *op = contract_op(c, EW__OP_CANCEL);
+    ew__store_request *op = contract_op(c, EW__OP_CANCEL);
     op->u.cancel = (ew__op_cancel){.id = S(id), .now = contract_now(c)};
     assert_int_equal(contract_do(c, op), EW_OK);
     return &op->u.cancel;

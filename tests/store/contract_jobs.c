@@ -71,7 +71,7 @@ static void test_contract__an_id_is_taken_once(void **state) {
     contract_add(c, full_job(c, "j1"));
     ew__job other = contract_job(c, "j1");
     other.queue = S("elsewhere");
-    ew__op *op = contract_enqueue_op(c, other);
+    ew__store_request *op = contract_enqueue_op(c, other);
     assert_int_equal(contract_do(c, op), EW_OK);
     assert_int_equal(op->u.enqueue.ret, EW__ENQUEUED_DUPLICATE);
     assert_text(contract_get(c, "j1").function, "runner#pkg.act");
@@ -96,7 +96,7 @@ static void test_contract__absent(void **state) {
     assert_int_equal(contract_do(c, contract_change(c, &ghost, EW__JOB_COMPLETED)), EW_ENOTFOUND);
     assert_int_equal(contract_chunk(c, &ghost, "1"), EW_ENOTFOUND);
     assert_int_equal(contract_renew(c, &ghost), EW__LEASE_GONE);
-    ew__op *op = contract_op(c, EW__OP_CANCEL);
+    ew__store_request *op = contract_op(c, EW__OP_CANCEL);
     op->u.cancel = (ew__op_cancel){.id = S("nobody"), .now = contract_now(c)};
     assert_int_equal(contract_do(c, op), EW_ENOTFOUND);
     op = contract_op(c, EW__OP_REQUEUE);
@@ -123,7 +123,7 @@ static void test_contract__odd_texts(void **state) {
         job.queue = contract_text(c, "%zu %s", i, odd[i][0] == 'a' ? "q" : odd[i]);
         job.params = S("{\"\xc3\xa4\":\"\xf0\x9f\x98\x80 \\u0000 \\\" '\"}");
         contract_add(c, job);
-        ew__op *op = contract_op(c, EW__OP_CLAIM);
+        ew__store_request *op = contract_op(c, EW__OP_CLAIM);
         ew__claim_queue queue = {.name = job.queue, .max = 5};
         op->u.claim = (ew__op_claim){.worker = S("w'\"\xc3\xa4"),
                                      .queues = &queue,
@@ -141,7 +141,7 @@ static void test_contract__odd_texts(void **state) {
         op->u.change.error = S("{\"message\":\"\xe2\x82\xac\"}");
         op->u.change.dlq = job.queue;
         assert_int_equal(contract_do(c, op), EW_OK);
-        ew__op *get = contract_op(c, EW__OP_GET);
+        ew__store_request *get = contract_op(c, EW__OP_GET);
         get->u.get.id = job.id;
         assert_int_equal(contract_do(c, get), EW_OK);
         assert_text(get->u.get.ret.last_error, "bytes \x01\x1f\xff\xfe that are no text\n");
@@ -167,7 +167,7 @@ static void test_contract__large(void **state) {
     contract_add(c, job);
     ew__job got = contract_claim(c, "w", "large");
     assert_true(ew__str_is(got.params, job.params));
-    ew__op *op = contract_change(c, &got, EW__JOB_COMPLETED);
+    ew__store_request *op = contract_change(c, &got, EW__JOB_COMPLETED);
     op->u.change.result = large_json(c, 1 << 20, 'r');
     assert_int_equal(contract_do(c, op), EW_OK);
     contract_reopen(c);
@@ -180,7 +180,7 @@ static void test_contract__completed(void **state) {
     contract *c = *state;
     contract_add_id(c, "j1");
     ew__job job = contract_claim(c, "w1", "j1");
-    ew__op *op = contract_change(c, &job, EW__JOB_COMPLETED);
+    ew__store_request *op = contract_change(c, &job, EW__JOB_COMPLETED);
     op->u.change.result = S("[1,\"two\",{\"three\":3}]");
     op->u.change.now = contract_now(c) + 5;
     assert_int_equal(contract_do(c, op), EW_OK);
@@ -206,7 +206,7 @@ static void test_contract__small_results(void **state) {
         (void)snprintf(id, sizeof id, "j%zu", i);
         contract_add_id(c, id);
         ew__job job = contract_claim(c, "w1", id);
-        ew__op *op = contract_change(c, &job, EW__JOB_COMPLETED);
+        ew__store_request *op = contract_change(c, &job, EW__JOB_COMPLETED);
         op->u.change.result = S(results[i]);
         assert_int_equal(contract_do(c, op), EW_OK);
         ew__job got = contract_get(c, id);
@@ -221,7 +221,7 @@ static void test_contract__retrying(void **state) {
     int64_t later = contract_now(c) + 60000;
     contract_add_id(c, "j1");
     ew__job job = contract_claim(c, "w1", "j1");
-    ew__op *op = contract_change(c, &job, EW__JOB_RETRYING);
+    ew__store_request *op = contract_change(c, &job, EW__JOB_RETRYING);
     op->u.change.run_at = later;
     op->u.change.retries = 1;
     op->u.change.last_error = S("it did not work");
@@ -237,7 +237,7 @@ static void test_contract__retrying(void **state) {
     assert_int_equal(got.ended_at, 0);
     /* not due yet, and then it is */
     assert_int_equal(contract_claim_of(c, "w2", "q", 9)->ret_n, 0);
-    ew__op *claim = contract_op(c, EW__OP_CLAIM);
+    ew__store_request *claim = contract_op(c, EW__OP_CLAIM);
     ew__claim_queue queue = {.name = S("q"), .max = 1};
     claim->u.claim = (ew__op_claim){
         .worker = S("w2"), .queues = &queue, .n_queues = 1, .max = 1, .now = later, .lease_ms = contract_lease(c)};
@@ -272,7 +272,7 @@ static void test_contract__handed_back_for_later(void **state) {
     contract *c = *state;
     contract_add_id(c, "j1");
     ew__job job = contract_claim(c, "w1", "j1");
-    ew__op *op = contract_change(c, &job, EW__JOB_PENDING);
+    ew__store_request *op = contract_change(c, &job, EW__JOB_PENDING);
     int64_t due = op->u.change.now + 60000;
     op->u.change.run_at = due;
     op->u.change.last_error = S("its action is not there");
@@ -306,7 +306,7 @@ static void test_contract__failed(void **state) {
     contract *c = *state;
     contract_add_id(c, "j1");
     ew__job job = contract_claim(c, "w1", "j1");
-    ew__op *op = contract_change(c, &job, EW__JOB_FAILED);
+    ew__store_request *op = contract_change(c, &job, EW__JOB_FAILED);
     op->u.change.retries = 1;
     op->u.change.last_error = S("for ever");
     op->u.change.dlq = S("letters");
@@ -348,12 +348,12 @@ static void test_contract__what_cannot_be_is_refused(void **state) {
     bad[4].id = S("");
     bad[5].timeout_ms = EW__JOB_TIMEOUT_MAX_MS + 1;
     for (size_t i = 0; i < 6; i++) {
-        ew__op *op = contract_enqueue_op(c, bad[i]);
+        ew__store_request *op = contract_enqueue_op(c, bad[i]);
         assert_int_equal(contract_do(c, op), EW_EINVAL);
         assert_true(op->problem[0] != '\0');
     }
     assert_int_equal(contract_get_err(c, "bad"), EW_ENOTFOUND);
-    ew__op *op = contract_enqueue_op(c, contract_job(c, "bad"));
+    ew__store_request *op = contract_enqueue_op(c, contract_job(c, "bad"));
     op->u.enqueue.guard = EW__GUARD_RATE;
     assert_int_equal(contract_do(c, op), EW_EINVAL); /* no key */
 }

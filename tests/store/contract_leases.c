@@ -4,8 +4,8 @@
  */
 #include "store/contract.h"
 
-static ew__op *lost(contract *c, const ew__job *job, ew__job_status status) {
-    ew__op *op = contract_change(c, job, status);
+static ew__store_request *lost(contract *c, const ew__job *job, ew__job_status status) {
+    ew__store_request *op = contract_change(c, job, status);
     op->u.change.claim = EW__CLAIM_LOST;
     op->u.change.lost = job->lost + 1;
     return op;
@@ -82,7 +82,7 @@ static void test_contract__lost_for_good(void **state) {
     contract_add_id(c, "j1");
     (void)contract_claim(c, "w1", "j1");
     let_it_run_out(c);
-    ew__op *op = lost(c, &contract_expired(c, 9)->ret[0], EW__JOB_FAILED);
+    ew__store_request *op = lost(c, &contract_expired(c, 9)->ret[0], EW__JOB_FAILED);
     op->u.change.last_error = S("poison");
     assert_int_equal(contract_do(c, op), EW_OK);
     ew__op_list *list = contract_list(c, &(ew__op_list){.dlq = S("default"), .status = EW__JOB_STATUSES, .limit = 5});
@@ -135,7 +135,7 @@ static void test_contract__renews_many(void **state) {
     leases[N + 1] = (ew__lease){.id = S("j00"), .epoch = 7};
     contract_must_change(c, &got->ret[3], EW__JOB_COMPLETED);
     let_it_run_out(c);
-    ew__op *op = contract_op(c, EW__OP_RENEW);
+    ew__store_request *op = contract_op(c, EW__OP_RENEW);
     op->u.renew = (ew__op_renew){.worker = S("w1"),
                                  .record = S("{}"),
                                  .ttl_ms = 60000,
@@ -154,14 +154,14 @@ static void test_contract__renews_many(void **state) {
 /* ---- workers ---- */
 
 static void say(contract *c, const char *worker, const char *record, uint64_t ttl_ms) {
-    ew__op *op = contract_op(c, EW__OP_RENEW);
+    ew__store_request *op = contract_op(c, EW__OP_RENEW);
     op->u.renew =
         (ew__op_renew){.worker = S(worker), .record = S(record), .ttl_ms = ttl_ms, .lease_ms = contract_lease(c)};
     assert_int_equal(contract_do(c, op), EW_OK);
 }
 
 static const ew__worker_record *find_worker(contract *c, const char *id, size_t expected) {
-    ew__op *op = contract_op(c, EW__OP_WORKERS);
+    ew__store_request *op = contract_op(c, EW__OP_WORKERS);
     assert_int_equal(contract_do(c, op), EW_OK);
     assert_int_equal(op->u.workers.ret_n, expected);
     for (size_t i = 0; i < op->u.workers.ret_n; i++) {

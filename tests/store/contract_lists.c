@@ -81,7 +81,7 @@ static void test_contract__lists_what_waits(void **state) {
     assert_int_equal(contract_list(c, &page)->ret_total, 4);
     ew__job job = contract_claim(c, "w", "a");
     expect_list(c, all, "b c d");
-    ew__op *op = contract_change(c, &job, EW__JOB_RETRYING);
+    ew__store_request *op = contract_change(c, &job, EW__JOB_RETRYING);
     op->u.change.run_at = now + 2000;
     assert_int_equal(contract_do(c, op), EW_OK);
     expect_list(c, all, "b c a d");
@@ -93,7 +93,7 @@ static void make_dead(contract *c, const char *id, const char *function, const c
     job.function = S(function);
     contract_add(c, job);
     job = contract_claim(c, "w", id);
-    ew__op *op = contract_change(c, &job, EW__JOB_FAILED);
+    ew__store_request *op = contract_change(c, &job, EW__JOB_FAILED);
     op->u.change.dlq = S(dlq);
     op->u.change.now = at;
     op->u.change.last_error = S("broken");
@@ -170,7 +170,7 @@ static void test_contract__queues_with_counts(void **state) {
         ew__job job = contract_claim(c, "w", id);
         if (ends[i] == EW__JOB_ACTIVE)
             continue;
-        ew__op *op = contract_change(c, &job, ends[i]);
+        ew__store_request *op = contract_change(c, &job, ends[i]);
         op->u.change.run_at = contract_now(c) + 60000;
         assert_int_equal(contract_do(c, op), EW_OK);
     }
@@ -195,7 +195,7 @@ static void test_contract__queues_with_counts(void **state) {
     assert_non_null(q);
     assert_int_equal(q->pending, 0);
     assert_int_equal(q->completed, 1);
-    ew__op *op = contract_op(c, EW__OP_QUEUES);
+    ew__store_request *op = contract_op(c, EW__OP_QUEUES);
     op->u.queues = (ew__op_queues){.counts = true, .max_scan = 2};
     assert_int_equal(contract_do(c, op), EW_OK);
     assert_true(op->u.queues.ret_partial);

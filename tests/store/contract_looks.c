@@ -5,7 +5,7 @@
 #include "store/contract.h"
 
 static ew__op_get *get_chunks(contract *c, const char *id, uint64_t after) {
-    ew__op *op = contract_op(c, EW__OP_GET);
+    ew__store_request *op = contract_op(c, EW__OP_GET);
     op->u.get.id = S(id);
     op->u.get.want_chunks = true;
     op->u.get.after = after;
@@ -14,7 +14,7 @@ static ew__op_get *get_chunks(contract *c, const char *id, uint64_t after) {
 }
 
 static void add_chunks(contract *c, const ew__job *job, const ew_str *chunks, size_t n) {
-    ew__op *op = contract_op(c, EW__OP_CHUNKS);
+    ew__store_request *op = contract_op(c, EW__OP_CHUNKS);
     op->u.chunks = (ew__op_chunks){.id = job->id, .worker = job->worker, .epoch = job->epoch, .chunks = chunks, .n = n};
     assert_int_equal(contract_do(c, op), EW_OK);
 }
@@ -111,7 +111,7 @@ static void test_contract__chunks_are_bounded(void **state) {
 /* ---- requeue ---- */
 
 static ew_err requeue(contract *c, const char *id, const char *queue) {
-    ew__op *op = contract_op(c, EW__OP_REQUEUE);
+    ew__store_request *op = contract_op(c, EW__OP_REQUEUE);
     op->u.requeue = (ew__op_requeue){.id = S(id), .queue = S(queue), .now = contract_now(c)};
     return contract_do(c, op);
 }
@@ -119,7 +119,7 @@ static ew_err requeue(contract *c, const char *id, const char *queue) {
 static void make_dead(contract *c, const char *id) {
     contract_add_id(c, id);
     ew__job job = contract_claim(c, "w", id);
-    ew__op *op = contract_change(c, &job, EW__JOB_FAILED);
+    ew__store_request *op = contract_change(c, &job, EW__JOB_FAILED);
     op->u.change.retries = 5;
     op->u.change.lost = 2;
     op->u.change.last_error = S("broken");
@@ -158,7 +158,7 @@ static void test_contract__requeue_of_a_cancelled_one(void **state) {
     contract *c = *state;
     contract_add_id(c, "j1");
     ew__job job = contract_claim(c, "w", "j1");
-    ew__op *op = contract_op(c, EW__OP_CANCEL);
+    ew__store_request *op = contract_op(c, EW__OP_CANCEL);
     op->u.cancel = (ew__op_cancel){.id = S("j1"), .now = contract_now(c)};
     assert_int_equal(contract_do(c, op), EW_OK);
     contract_must_change(c, &job, EW__JOB_CANCELLED);

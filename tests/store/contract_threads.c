@@ -20,13 +20,13 @@ typedef struct many {
 } many;
 
 typedef struct numbered {
-    ew__op op;
+    ew__store_request op;
     ew__arena arena;
     size_t number;
     char id[24];
 } numbered;
 
-static void many_done(ew__op *op) {
+static void many_done(ew__store_request *op) {
     numbered *one = ew__container_of(op, numbered, op);
     many *all = op->ud;
     pthread_mutex_lock(&all->lock);
@@ -59,7 +59,8 @@ static numbered *many_submit(contract *c, many *all, size_t n) {
         ew__arena_init(&one->arena, c->env, NULL, 0);
         (void)snprintf(one->id, sizeof one->id, "j%zu", i / 2);
         one->number = i;
-        one->op = (ew__op){.kind = i % 2 == 0 ? EW__OP_ENQUEUE : EW__OP_GET, .arena = &one->arena, .done = many_done};
+        one->op = (ew__store_request){
+            .kind = i % 2 == 0 ? EW__OP_ENQUEUE : EW__OP_GET, .arena = &one->arena, .done = many_done};
         one->op.ud = all;
         if (i % 2 == 0)
             one->op.u.enqueue.job = contract_job(c, one->id);
@@ -136,13 +137,13 @@ typedef struct party {
     bool wrong;
 } party;
 
-static ew_err party_do(party *p, ew__op *op) { return p->err = ew__store_do(p->store, op); }
+static ew_err party_do(party *p, ew__store_request *op) { return p->err = ew__store_do(p->store, op); }
 
 static void party_take(party *p, ew__arena *arena, uint32_t max) {
     ew__claim_queue queue = {.name = S("q"), .max = max};
     char worker[16];
     (void)snprintf(worker, sizeof worker, "w%d", p->number);
-    ew__op op = {.kind = EW__OP_CLAIM, .arena = arena};
+    ew__store_request op = {.kind = EW__OP_CLAIM, .arena = arena};
     op.u.claim = (ew__op_claim){.worker = S(worker),
                                 .queues = &queue,
                                 .n_queues = 1,
@@ -157,7 +158,7 @@ static void party_take(party *p, ew__arena *arena, uint32_t max) {
         if (!ew__u64_parse(ew__str(job->id.ptr + 1, job->id.len - 1), &number) || number >= THREADS * EACH ||
             atomic_fetch_add(&p->claimed[number], 1) != 0)
             p->wrong = true;
-        ew__op end = {.kind = EW__OP_CHANGE, .arena = arena};
+        ew__store_request end = {.kind = EW__OP_CHANGE, .arena = arena};
         end.u.change = (ew__op_change){.id = job->id,
                                        .queue = job->queue,
                                        .worker = job->worker,
@@ -178,7 +179,7 @@ static void *party_main(void *arg) {
         char id[24];
         ew__arena_init(&arena, p->c->env, NULL, 0);
         (void)snprintf(id, sizeof id, "j%d", p->number * EACH + i);
-        ew__op op = {.kind = EW__OP_ENQUEUE, .arena = &arena};
+        ew__store_request op = {.kind = EW__OP_ENQUEUE, .arena = &arena};
         op.u.enqueue.job = contract_job(p->c, id);
         if (party_do(p, &op) == EW_OK && op.u.enqueue.ret != EW__ENQUEUED_NEW)
             p->wrong = true;
@@ -279,7 +280,7 @@ static void live_and_listen(contract *c, listener *queues, listener *jobs, liste
     contract_must_change(c, &job, EW__JOB_RETRYING);
     assert_true(heard(queues, EW__CHANGED_QUEUES));
     job = contract_claim(c, "w", "j1");
-    ew__op *op = contract_op(c, EW__OP_CANCEL);
+    ew__store_request *op = contract_op(c, EW__OP_CANCEL);
     op->u.cancel = (ew__op_cancel){.id = S("j1"), .now = contract_now(c)};
     assert_int_equal(contract_do(c, op), EW_OK);
     assert_true(heard(cancels, EW__CHANGED_CANCELS));

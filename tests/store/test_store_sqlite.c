@@ -190,8 +190,8 @@ static void test_store_sqlite__damaged(void **state) {
 
 /* ---- clocks ---- */
 
-static ew__op *enqueue_now(world *w, const char *id) {
-    ew__op *op = contract_enqueue_op(&w->c, contract_job(&w->c, id));
+static ew__store_request *enqueue_now(world *w, const char *id) {
+    ew__store_request *op = contract_enqueue_op(&w->c, contract_job(&w->c, id));
     (void)contract_do(&w->c, op);
     return op;
 }
@@ -204,7 +204,7 @@ static void test_store_sqlite__removed_in_use(void **state) {
     assert_int_equal(enqueue_now(w, "before")->err, EW_OK);
     assert_int_equal(rename(w->place.path, aside), 0);
     for (int i = 0; i < 2; i++) {
-        ew__op *op = enqueue_now(w, "lost");
+        ew__store_request *op = enqueue_now(w, "lost");
         assert_int_equal(op->err, EW_EIO);
         assert_non_null(strstr(op->problem, "removed while it was in use"));
         assert_int_not_equal(access(w->place.path, F_OK), 0); /* none was made in its place */
@@ -265,7 +265,7 @@ static void test_store_sqlite__leases_end_with_the_boot(void **state) {
     assert_non_null(w->c.store);
     ew__op_expired *found = contract_expired(&w->c, 9);
     assert_int_equal(found->ret_n, 1);
-    ew__op *op = contract_op(&w->c, EW__OP_WORKERS);
+    ew__store_request *op = contract_op(&w->c, EW__OP_WORKERS);
     assert_int_equal(contract_do(&w->c, op), EW_OK);
     assert_int_equal(op->u.workers.ret_n, 0);
     op = contract_change(&w->c, &found->ret[0], EW__JOB_PENDING);

@@ -32,8 +32,8 @@ typedef struct sim {
 
 /* ---- operations ---- */
 
-static ew__op *op_new(sim *s, ew__op_kind kind) {
-    ew__op *op = ew__arena_alloc(&s->arena, sizeof *op);
+static ew__store_request *op_new(sim *s, ew__op_kind kind) {
+    ew__store_request *op = ew__arena_alloc(&s->arena, sizeof *op);
     assert_non_null(op);
     memset(op, 0, sizeof *op);
     op->kind = kind;
@@ -46,10 +46,10 @@ static bool is_trouble(ew_err err) {
 }
 
 /* Ops of a list, in one batch. False: there was trouble. */
-static bool run(sim *s, ew__op *ops) {
+static bool run(sim *s, ew__store_request *ops) {
     bool good = true;
     s->backend->ops->run(s->backend, ops);
-    for (ew__op *op = ops; op != NULL; op = op->next) {
+    for (ew__store_request *op = ops; op != NULL; op = op->next) {
         if (is_trouble(op->err)) {
             assert_true(op->problem[0] != '\0');
             s->troubles++;
@@ -60,7 +60,7 @@ static bool run(sim *s, ew__op *ops) {
 }
 
 /* Does it, a second time if it fails. */
-static bool insist(sim *s, ew__op *op) { return run(s, op) || run(s, op); }
+static bool insist(sim *s, ew__store_request *op) { return run(s, op) || run(s, op); }
 
 static int64_t now(const sim *s) { return (int64_t)s->place.env.wall_ms(s->place.env.ud); }
 
@@ -72,11 +72,11 @@ static known *known_of(sim *s, ew_str id) {
     return NULL;
 }
 
-static ew__op *enqueue_op(sim *s, ew_str params) {
+static ew__store_request *enqueue_op(sim *s, ew_str params) {
     known *k = &s->jobs[s->n_jobs];
     assert_true(s->n_jobs < JOBS);
     (void)snprintf(k->id, sizeof k->id, "j%zu", s->n_jobs++);
-    ew__op *op = op_new(s, EW__OP_ENQUEUE);
+    ew__store_request *op = op_new(s, EW__OP_ENQUEUE);
     op->u.enqueue.job = (ew__job){.id = S(k->id),
                                   .function = S("f"),
                                   .queue = S("q"),
@@ -89,28 +89,28 @@ static ew__op *enqueue_op(sim *s, ew_str params) {
     return op;
 }
 
-static void note_enqueued(sim *s, const ew__op *op) {
+static void note_enqueued(sim *s, const ew__store_request *op) {
     if (op->err == EW_OK && (op->u.enqueue.ret == EW__ENQUEUED_NEW || op->u.enqueue.ret == EW__ENQUEUED_DUPLICATE))
         known_of(s, op->u.enqueue.job.id)->enqueued = true; /* a duplicate is our own that nobody was sure of */
 }
 
 static bool enqueue(sim *s, ew_str params) {
-    ew__op *op = enqueue_op(s, params);
+    ew__store_request *op = enqueue_op(s, params);
     bool good = insist(s, op);
     note_enqueued(s, op);
     return good;
 }
 
-static ew__op *claim(sim *s, uint32_t max) {
+static ew__store_request *claim(sim *s, uint32_t max) {
     static const ew__claim_queue queues[] = {{{"q", 1}, 99}};
-    ew__op *op = op_new(s, EW__OP_CLAIM);
+    ew__store_request *op = op_new(s, EW__OP_CLAIM);
     op->u.claim = (ew__op_claim){
         .worker = S("w"), .queues = queues, .n_queues = 1, .max = max, .now = now(s) + 1, .lease_ms = LEASE_MS};
     return run(s, op) && op->u.claim.ret_n > 0 ? op : NULL;
 }
 
-static ew__op *change_op(sim *s, const ew__job *job, ew__job_status status) {
-    ew__op *op = op_new(s, EW__OP_CHANGE);
+static ew__store_request *change_op(sim *s, const ew__job *job, ew__job_status status) {
+    ew__store_request *op = op_new(s, EW__OP_CHANGE);
     op->u.change = (ew__op_change){.id = job->id,
                                    .queue = job->queue,
                                    .worker = job->worker,
@@ -128,7 +128,7 @@ static ew__op *change_op(sim *s, const ew__job *job, ew__job_status status) {
 /* Ends a job; each end has a result of its own, so that a second one would be seen. */
 static bool complete(sim *s, const ew__job *job) {
     known *k = known_of(s, job->id);
-    ew__op *op = change_op(s, job, EW__JOB_COMPLETED);
+    ew__store_request *op = change_op(s, job, EW__JOB_COMPLETED);
     char *text = ew__arena_alloc(&s->arena, 24);
     assert_non_null(text);
     assert_non_null(k);
@@ -147,7 +147,7 @@ static bool complete(sim *s, const ew__job *job) {
 
 static bool chunk(sim *s, const ew__job *job) {
     static const ew_str chunks[] = {{"1", 1}, {"[2]", 3}};
-    ew__op *op = op_new(s, EW__OP_CHUNKS);
+    ew__store_request *op = op_new(s, EW__OP_CHUNKS);
     op->u.chunks = (ew__op_chunks){.id = job->id, .worker = job->worker, .epoch = job->epoch, .chunks = chunks, .n = 2};
     return insist(s, op);
 }
@@ -171,7 +171,7 @@ static bool scene_enqueue(sim *s) {
 }
 
 static bool scene_batch(sim *s) {
-    ew__op *first = NULL, **at = &first;
+    ew__store_request *first = NULL, **at = &first;
     for (int i = 0; i < 12; i++) {
         *at = enqueue_op(s, S("[1,2,3]"));
         at = &(*at)->next;
@@ -180,7 +180,7 @@ static bool scene_batch(sim *s) {
         at = &(*at)->next;
     }
     bool good = run(s, first);
-    for (ew__op *op = first; op != NULL; op = op->next->next) {
+    for (ew__store_request *op = first; op != NULL; op = op->next->next) {
         note_enqueued(s, op);
         /* what came after it in the batch has seen it only if it is there to stay */
         if (!is_trouble(op->next->err))
@@ -192,7 +192,7 @@ static bool scene_batch(sim *s) {
 static bool scene_life(sim *s) {
     if (!enqueue(s, S("{}")) || !enqueue(s, S("{}")))
         return false;
-    ew__op *op = claim(s, 2);
+    ew__store_request *op = claim(s, 2);
     if (op == NULL)
         return false;
     for (size_t i = 0; i < op->u.claim.ret_n; i++) {
@@ -205,7 +205,7 @@ static bool scene_life(sim *s) {
 static bool scene_detours(sim *s) {
     if (!enqueue(s, S("{}")))
         return false;
-    ew__op *op = claim(s, 1);
+    ew__store_request *op = claim(s, 1);
     if (op == NULL || !insist(s, change_op(s, &op->u.claim.ret[0], EW__JOB_RETRYING)))
         return false;
     op = claim(s, 1);
@@ -222,7 +222,7 @@ static bool scene_detours(sim *s) {
 static bool scene_lease(sim *s) {
     if (!enqueue(s, S("{}")))
         return false;
-    ew__op *op = claim(s, 1);
+    ew__store_request *op = claim(s, 1);
     if (op == NULL)
         return false;
     ew__job job = op->u.claim.ret[0];
@@ -243,7 +243,7 @@ static bool scene_lease(sim *s) {
     op->u.change.claim = EW__CLAIM_LOST;
     if (!insist(s, op) || (op = claim(s, 1)) == NULL)
         return false;
-    ew__op *late = change_op(s, &job, EW__JOB_COMPLETED);
+    ew__store_request *late = change_op(s, &job, EW__JOB_COMPLETED);
     if (!insist(s, late))
         return false;
     assert_int_equal(late->err, EW_ESTALE);
@@ -252,7 +252,7 @@ static bool scene_lease(sim *s) {
 
 static bool scene_guards(sim *s) {
     for (int i = 0; i < 6; i++) {
-        ew__op *op = enqueue_op(s, S("{}"));
+        ew__store_request *op = enqueue_op(s, S("{}"));
         op->u.enqueue.guard = i % 2 == 0 ? EW__GUARD_UNIQUE : EW__GUARD_DEBOUNCE;
         op->u.enqueue.key = S("k");
         op->u.enqueue.key_ttl_ms = 1000;
@@ -269,7 +269,7 @@ static bool scene_sweep(sim *s) {
     for (size_t i = 0; i < s->n_jobs; i++)
         s->jobs[i].enqueued = s->jobs[i].ended > 1; /* they may go now */
     place_sleep(&s->place, 5000);
-    ew__op *op = op_new(s, EW__OP_SWEEP);
+    ew__store_request *op = op_new(s, EW__OP_SWEEP);
     op->u.sweep = (ew__op_sweep){.now = now(s), .max = 100};
     return insist(s, op) && enqueue(s, S("{}"));
 }
@@ -279,7 +279,7 @@ static bool scene_large(sim *s) {
         if (!enqueue(s, params_of(s, 60000)))
             return false;
     }
-    ew__op *op = claim(s, 3);
+    ew__store_request *op = claim(s, 3);
     return op != NULL && complete(s, &op->u.claim.ret[0]);
 }
 
@@ -295,7 +295,7 @@ static bool scene_checkpoint(sim *s) {
 static bool scene_look(sim *s) {
     if (!scene_batch(s))
         return false;
-    ew__op *ops[] = {op_new(s, EW__OP_LIST), op_new(s, EW__OP_QUEUES), op_new(s, EW__OP_WORKERS)};
+    ew__store_request *ops[] = {op_new(s, EW__OP_LIST), op_new(s, EW__OP_QUEUES), op_new(s, EW__OP_WORKERS)};
     ops[0]->u.list = (ew__op_list){.status = EW__JOB_STATUSES, .limit = 100};
     ops[1]->u.queues.counts = true;
     for (size_t i = 0; i < 3; i++) {
@@ -321,18 +321,18 @@ static void close_backend(sim *s) {
     s->backend = NULL;
 }
 
-static void must(sim *s, ew__op *op) {
+static void must(sim *s, ew__store_request *op) {
     if (!run(s, op))
         fail_msg("operation %d: %s: %s", (int)op->kind, ew_err_name(op->err), op->problem);
 }
 
 static void give_back_lost(sim *s) {
     place_sleep(&s->place, LEASE_MS + 1);
-    ew__op *op = op_new(s, EW__OP_EXPIRED);
+    ew__store_request *op = op_new(s, EW__OP_EXPIRED);
     op->u.expired.max = 100;
     must(s, op);
     for (size_t i = 0; i < op->u.expired.ret_n; i++) {
-        ew__op *back = change_op(s, &op->u.expired.ret[i], EW__JOB_PENDING);
+        ew__store_request *back = change_op(s, &op->u.expired.ret[i], EW__JOB_PENDING);
         back->u.change.claim = EW__CLAIM_LOST;
         must(s, back);
         assert_int_equal(back->err, EW_OK);
@@ -342,14 +342,14 @@ static void give_back_lost(sim *s) {
 /* Everything that is there is done now, without a single failure; and what was promised is there. */
 static void finish(sim *s) {
     give_back_lost(s);
-    for (ew__op *op; (op = claim(s, 50)) != NULL;) {
+    for (ew__store_request *op; (op = claim(s, 50)) != NULL;) {
         for (size_t i = 0; i < op->u.claim.ret_n; i++)
             assert_true(complete(s, &op->u.claim.ret[i]));
     }
     assert_int_equal(s->troubles, 0);
     for (size_t i = 0; i < s->n_jobs; i++) {
         const known *k = &s->jobs[i];
-        ew__op *op = op_new(s, EW__OP_GET);
+        ew__store_request *op = op_new(s, EW__OP_GET);
         op->u.get.id = S(k->id);
         must(s, op);
         assert_true(k->ended <= 1);

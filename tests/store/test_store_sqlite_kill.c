@@ -29,7 +29,7 @@ typedef struct worker {
 
 static int64_t now_ms(void) { return (int64_t)ew_env_default()->wall_ms(NULL); }
 
-static bool do_op(worker *w, ew__op *op) {
+static bool do_op(worker *w, ew__store_request *op) {
     op->arena = &w->arena;
     ew_err err = ew__store_do(w->store, op);
     if (err != EW_OK && err != EW_ESTALE && err != EW_EBUSY) {
@@ -50,7 +50,7 @@ static void note(const worker *w, const char *what, ew_str id, uint64_t epoch) {
 static void produce(worker *w) {
     char id[64];
     (void)snprintf(id, sizeof id, "%s-%u", w->name, w->n++);
-    ew__op op = {.kind = EW__OP_ENQUEUE};
+    ew__store_request op = {.kind = EW__OP_ENQUEUE};
     op.u.enqueue.job = (ew__job){.id = S(id),
                                  .function = S("f"),
                                  .queue = S("q"),
@@ -66,7 +66,7 @@ static void produce(worker *w) {
 static void end_job(worker *w, const ew__job *job, bool retry) {
     char result[96];
     (void)snprintf(result, sizeof result, "{\"epoch\":%llu}", (unsigned long long)job->epoch);
-    ew__op op = {.kind = EW__OP_CHANGE};
+    ew__store_request op = {.kind = EW__OP_CHANGE};
     op.u.change = (ew__op_change){.id = job->id,
                                   .queue = job->queue,
                                   .worker = job->worker,
@@ -84,7 +84,7 @@ static void end_job(worker *w, const ew__job *job, bool retry) {
 /* How many there were. */
 static size_t consume(worker *w) {
     ew__claim_queue queue = {.name = S("q"), .max = 3};
-    ew__op op = {.kind = EW__OP_CLAIM};
+    ew__store_request op = {.kind = EW__OP_CLAIM};
     op.u.claim = (ew__op_claim){
         .worker = S(w->name), .queues = &queue, .n_queues = 1, .max = 3, .now = now_ms() + 1, .lease_ms = LEASE_MS};
     if (!do_op(w, &op))
@@ -95,13 +95,13 @@ static size_t consume(worker *w) {
 }
 
 static size_t take_up_lost(worker *w) {
-    ew__op op = {.kind = EW__OP_EXPIRED};
+    ew__store_request op = {.kind = EW__OP_EXPIRED};
     op.u.expired = (ew__op_expired){.now = now_ms(), .max = 100};
     if (!do_op(w, &op))
         return 0;
     for (size_t i = 0; i < op.u.expired.ret_n; i++) {
         const ew__job *job = &op.u.expired.ret[i];
-        ew__op back = {.kind = EW__OP_CHANGE};
+        ew__store_request back = {.kind = EW__OP_CHANGE};
         back.u.change = (ew__op_change){.id = job->id,
                                         .queue = job->queue,
                                         .worker = job->worker,
@@ -181,7 +181,7 @@ static void check_notes(worker *w, const place *p, unsigned number, tally *sum) 
     while (fgets(line, sizeof line, file) != NULL) {
         assert_int_equal(sscanf(line, "%15s %63s %llu", what, id, &epoch), 3);
         ew__arena_init(&w->arena, ew_env_default(), NULL, 0);
-        ew__op op = {.kind = EW__OP_GET, .arena = &w->arena};
+        ew__store_request op = {.kind = EW__OP_GET, .arena = &w->arena};
         op.u.get.id = S(id);
         if (ew__store_do(w->store, &op) != EW_OK)
             fail_msg("%s was %s, and is not there", id, what);
@@ -204,7 +204,7 @@ static void finish_all(worker *w) {
     for (int i = 0; i < 2000 && left > 0; i++) {
         turn(w, false);
         ew__arena_init(&w->arena, ew_env_default(), NULL, 0);
-        ew__op op = {.kind = EW__OP_QUEUES, .arena = &w->arena};
+        ew__store_request op = {.kind = EW__OP_QUEUES, .arena = &w->arena};
         op.u.queues.counts = true;
         assert_int_equal(ew__store_do(w->store, &op), EW_OK);
         left = 0;

@@ -2,7 +2,7 @@
  * tests/store/test_store_sqlite_trust.c: database files that other users could have written are
  * refused. SPDX-License-Identifier: Apache-2.0
  */
-#include "store/blobs.h"
+#include "store/blobs/blobs.h"
 #include "store/sqlite_place.h"
 #include "store/trust.h"
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * says. SPDX-License-Identifier: Apache-2.0
  */
 #include "base/thread.h"
-#include "store/jobs_thread.h"
+#include "store/store_thread.h"
 #include "support/fail_env.h"
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ typedef struct fake {
 
 static fake *fake_of(ew__backend *backend) { return ew__container_of(backend, fake, backend); }
 
-static void fake_run(ew__backend *backend, ew__op *ops) {
+static void fake_run(ew__backend *backend, ew__store_request *ops) {
     fake *f = fake_of(backend);
     size_t n = 0;
     pthread_mutex_lock(&f->lock);
@@ -44,7 +44,7 @@ static void fake_run(ew__backend *backend, ew__op *ops) {
     while (f->shut)
         pthread_cond_wait(&f->cond, &f->lock);
     f->inside = false;
-    for (ew__op *op = ops; op != NULL; op = op->next, n++)
+    for (ew__store_request *op = ops; op != NULL; op = op->next, n++)
         op->err = f->err;
     f->n_runs++;
     f->n_ops += n;
@@ -82,23 +82,23 @@ static const char *fake_notice(ew__backend *backend) {
 
 static void fake_free(ew__backend *backend) { fake_of(backend)->freed = true; }
 
-/* ---- a home that the test drives ---- */
+/* ---- a executor that the test drives ---- */
 
 typedef struct test_home {
-    ew__home home;
+    ew__executor executor;
     pthread_mutex_t lock;
     pthread_cond_t cond;
     ew__task *first, *last;
     size_t n;
 } test_home;
 
-static bool home_here(const ew__home *home) {
-    (void)home;
+static bool home_here(const ew__executor *executor) {
+    (void)executor;
     return true;
 }
 
-static void home_post(ew__home *home, ew__task *task) {
-    test_home *h = ew__container_of(home, test_home, home);
+static void home_post(ew__executor *executor, ew__task *task) {
+    test_home *h = ew__container_of(executor, test_home, executor);
     task->next = NULL;
     pthread_mutex_lock(&h->lock);
     if (h->last != NULL)
@@ -135,7 +135,7 @@ static void home_run(test_home *h, size_t n) {
 typedef struct world {
     ew__test_env env;
     fake fake;
-    test_home home;
+    test_home executor;
     ew__store *store;
     atomic_size_t n_done, n_limit, n_closed, n_invalid;
     atomic_bool disorder;
@@ -148,7 +148,7 @@ static int setup(void **state) {
                                         .want = fake_want,
                                         .notice = fake_notice,
                                         .free = fake_free};
-    static const ew__home_ops home_ops = {.here = home_here, .post = home_post};
+    static const ew__executor_ops executor_ops = {.here = home_here, .post = home_post};
     world *w = calloc(1, sizeof *w);
     assert_non_null(w);
     ew__test_env_init(&w->env, 1);
@@ -156,9 +156,9 @@ static int setup(void **state) {
     w->fake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&w->fake.lock, NULL);
     ew__cond_init(&w->fake.cond);
-    w->home.home.ops = &home_ops;
-    pthread_mutex_init(&w->home.lock, NULL);
-    ew__cond_init(&w->home.cond);
+    w->executor.executor.ops = &executor_ops;
+    pthread_mutex_init(&w->executor.lock, NULL);
+    ew__cond_init(&w->executor.cond);
     assert_int_equal(ew__jobs_thread(&w->env.env, &w->fake.backend, &w->store), EW_OK);
     *state = w;
     return 0;
@@ -173,7 +173,7 @@ static void close_it(world *w) {
 static int teardown(void **state) {
     world *w = *state;
     close_it(w);
-    home_run(&w->home, w->home.n); /* letters that nobody waited for */
+    home_run(&w->executor, w->executor.n); /* letters that nobody waited for */
     assert_true(w->fake.freed);
     assert_int_equal(ew__test_env_live_blocks(&w->env), 0);
     (void)close(w->fake.fd);
@@ -201,11 +201,11 @@ static void set_shut(world *w, bool shut) {
     } while (0)
 
 typedef struct numbered {
-    ew__op op;
+    ew__store_request op;
     size_t number;
 } numbered;
 
-static void count_done(ew__op *op) {
+static void count_done(ew__store_request *op) {
     world *w = op->ud;
     numbered *one = ew__container_of(op, numbered, op);
     if (op->err == EW_ELIMIT)
@@ -220,13 +220,13 @@ static void count_done(ew__op *op) {
     pthread_mutex_unlock(&w->fake.lock);
 }
 
-static numbered *submit_many(world *w, size_t n, ew__home *home) {
+static numbered *submit_many(world *w, size_t n, ew__executor *executor) {
     numbered *ops = calloc(n, sizeof *ops);
     assert_non_null(ops);
     for (size_t i = 0; i < n; i++) {
         ops[i].number = i;
         ops[i].op.kind = EW__OP_GET;
-        ops[i].op.home = home;
+        ops[i].op.executor = executor;
         ops[i].op.done = count_done;
         ops[i].op.ud = w;
         w->store->ops->submit(w->store, &ops[i].op);
@@ -256,8 +256,8 @@ static void test_store_thread__batches(void **state) {
 
 static void test_store_thread__done_at_home(void **state) {
     world *w = *state;
-    numbered *ops = submit_many(w, 100, &w->home.home);
-    home_run(&w->home, 100);
+    numbered *ops = submit_many(w, 100, &w->executor.executor);
+    home_run(&w->executor, 100);
     assert_int_equal(atomic_load(&w->n_done), 100);
     assert_false(atomic_load(&w->disorder));
     free(ops);
@@ -274,14 +274,14 @@ static void test_store_thread__full(void **state) {
     for (size_t i = 0; i < EW__STORE_QUEUE + BEYOND; i++) {
         ops[i].number = i + 1;
         ops[i].op.kind = EW__OP_GET;
-        ops[i].op.home = i % 2 == 0 ? NULL : &w->home.home;
+        ops[i].op.executor = i % 2 == 0 ? NULL : &w->executor.executor;
         ops[i].op.done = count_done;
         ops[i].op.ud = w;
         if (i < EW__STORE_QUEUE)
-            ops[i].op.home = NULL;
+            ops[i].op.executor = NULL;
         w->store->ops->submit(w->store, &ops[i].op);
     }
-    home_run(&w->home, BEYOND / 2); /* those with a home are told at once */
+    home_run(&w->executor, BEYOND / 2); /* those with a executor are told at once */
     assert_int_equal(atomic_load(&w->n_limit), BEYOND / 2);
     set_shut(w, false);
     WAIT_FOR(w, atomic_load(&w->n_done) == 1 + EW__STORE_QUEUE + BEYOND);
@@ -367,7 +367,7 @@ static void test_store_thread__what_no_store_can_do(void **state) {
 static void test_store_thread__trouble_of_the_backend(void **state) {
     world *w = *state;
     w->fake.err = EW_EIO;
-    ew__op op = {.kind = EW__OP_PAUSE};
+    ew__store_request op = {.kind = EW__OP_PAUSE};
     assert_int_equal(ew__store_do(w->store, &op), EW_EIO);
     w->fake.err = EW_OK;
     assert_int_equal(ew__store_do(w->store, &op), EW_OK);
@@ -391,8 +391,8 @@ static void on_changed(ew__watcher *watcher, unsigned what) {
     pthread_mutex_unlock(&l->w->fake.lock);
 }
 
-static void watch(world *w, listener *l, ew__home *home, unsigned want) {
-    *l = (listener){.watcher = {.home = home, .want = want, .changed = on_changed}, .w = w};
+static void watch(world *w, listener *l, ew__executor *executor, unsigned want) {
+    *l = (listener){.watcher = {.executor = executor, .want = want, .changed = on_changed}, .w = w};
     w->store->ops->watch(w->store, &l->watcher, true);
 }
 
@@ -409,11 +409,11 @@ static void test_store_thread__what_is_wanted(void **state) {
     listener a, b;
     watch(w, &a, NULL, EW__CHANGED_JOBS);
     WAIT_FOR(w, w->fake.want == EW__CHANGED_JOBS);
-    watch(w, &b, &w->home.home, EW__CHANGED_QUEUES | EW__CHANGED_BACK);
+    watch(w, &b, &w->executor.executor, EW__CHANGED_QUEUES | EW__CHANGED_BACK);
     WAIT_FOR(w, w->fake.want == (EW__CHANGED_JOBS | EW__CHANGED_QUEUES | EW__CHANGED_BACK));
     announce(w, EW__CHANGED_JOBS | EW__CHANGED_BACK | EW__CHANGED_CANCELS);
     WAIT_FOR(w, a.seen == EW__CHANGED_JOBS);
-    home_run(&w->home, 1);
+    home_run(&w->executor, 1);
     assert_int_equal(b.seen, EW__CHANGED_BACK);
     w->store->ops->watch(w->store, &a.watcher, false);
     w->store->ops->watch(w->store, &b.watcher, false);
@@ -423,18 +423,18 @@ static void test_store_thread__what_is_wanted(void **state) {
 static void test_store_thread__hints_gather(void **state) {
     world *w = *state;
     listener l;
-    watch(w, &l, &w->home.home, EW__CHANGED_JOBS | EW__CHANGED_QUEUES);
+    watch(w, &l, &w->executor.executor, EW__CHANGED_JOBS | EW__CHANGED_QUEUES);
     for (size_t i = 1; i <= 5; i++) {
         announce(w, i % 2 == 0 ? EW__CHANGED_JOBS : EW__CHANGED_QUEUES);
         WAIT_FOR(w, w->fake.changes == 0);
     }
-    ew__op op = {.kind = EW__OP_REQUEUE};
+    ew__store_request op = {.kind = EW__OP_REQUEUE};
     assert_int_equal(ew__store_do(w->store, &op), EW_OK); /* the last look has been told by then */
-    home_run(&w->home, 1);
+    home_run(&w->executor, 1);
     assert_int_equal(l.times, 1);
     assert_int_equal(l.seen, EW__CHANGED_JOBS | EW__CHANGED_QUEUES);
     assert_int_equal(ew__store_do(w->store, &op), EW_OK);
-    home_run(&w->home, 1);
+    home_run(&w->executor, 1);
     assert_int_equal(l.times, 2);
     w->store->ops->watch(w->store, &l.watcher, false);
 }
@@ -444,28 +444,28 @@ static void test_store_thread__gone_before_it_arrives(void **state) {
     world *w = *state;
     listener *l = malloc(sizeof *l);
     assert_non_null(l);
-    watch(w, l, &w->home.home, EW__CHANGED_QUEUES);
+    watch(w, l, &w->executor.executor, EW__CHANGED_QUEUES);
     announce(w, EW__CHANGED_QUEUES);
     struct timespec until = ew__cond_until(WAIT_MS);
-    pthread_mutex_lock(&w->home.lock);
-    while (w->home.n == 0 && pthread_cond_timedwait(&w->home.cond, &w->home.lock, &until) == 0) {
+    pthread_mutex_lock(&w->executor.lock);
+    while (w->executor.n == 0 && pthread_cond_timedwait(&w->executor.cond, &w->executor.lock, &until) == 0) {
     }
-    pthread_mutex_unlock(&w->home.lock);
+    pthread_mutex_unlock(&w->executor.lock);
     w->store->ops->watch(w->store, &l->watcher, false);
     free(l);
     close_it(w);
-    home_run(&w->home, 1);
+    home_run(&w->executor, 1);
 }
 
 static void test_store_thread__no_memory_for_a_letter(void **state) {
     world *w = *state;
     listener l;
-    watch(w, &l, &w->home.home, EW__CHANGED_QUEUES);
+    watch(w, &l, &w->executor.executor, EW__CHANGED_QUEUES);
     ew__test_env_fail_at(&w->env, 1, true);
     announce(w, EW__CHANGED_QUEUES);
     WAIT_FOR(w, w->fake.n_looks >= 3 && ew__test_env_failed(&w->env) >= 2);
     ew__test_env_fail_at(&w->env, 0, false);
-    home_run(&w->home, 1); /* late, but not lost */
+    home_run(&w->executor, 1); /* late, but not lost */
     assert_int_equal(l.seen, EW__CHANGED_QUEUES);
     w->store->ops->watch(w->store, &l.watcher, false);
 }
@@ -493,7 +493,7 @@ static void test_store_thread__come_and_go(void **state) {
     for (int i = 0; i < 300; i++) {
         listener a, b;
         watch(w, &a, NULL, EW__CHANGED_QUEUES);
-        watch(w, &b, &w->home.home, EW__CHANGED_QUEUES);
+        watch(w, &b, &w->executor.executor, EW__CHANGED_QUEUES);
         announce(w, EW__CHANGED_QUEUES);
         if (i % 3 == 0)
             WAIT_FOR(w, a.seen != 0);
@@ -505,24 +505,24 @@ static void test_store_thread__come_and_go(void **state) {
 
 static void test_store_thread__hints_of_operations(void **state) {
     (void)state;
-    ew__op op = {.kind = EW__OP_ENQUEUE, .err = EW_OK};
+    ew__store_request op = {.kind = EW__OP_ENQUEUE, .err = EW_OK};
     op.u.enqueue.ret = EW__ENQUEUED_NEW;
-    assert_int_equal(ew__shell_hints(&op), EW__CHANGED_QUEUES);
+    assert_int_equal(ew__store_thread_hints(&op), EW__CHANGED_QUEUES);
     op.u.enqueue.ret = EW__ENQUEUED_LIMITED;
-    assert_int_equal(ew__shell_hints(&op), 0);
+    assert_int_equal(ew__store_thread_hints(&op), 0);
     op.u.enqueue.ret = EW__ENQUEUED_KNOWN;
-    assert_int_equal(ew__shell_hints(&op), 0);
+    assert_int_equal(ew__store_thread_hints(&op), 0);
     op.u.enqueue.guard = EW__GUARD_DEBOUNCE; /* it may be due at another time now */
-    assert_int_equal(ew__shell_hints(&op), EW__CHANGED_QUEUES);
+    assert_int_equal(ew__store_thread_hints(&op), EW__CHANGED_QUEUES);
     op.err = EW_EIO;
-    assert_int_equal(ew__shell_hints(&op), 0);
-    op = (ew__op){.kind = EW__OP_PAUSE};
-    assert_int_equal(ew__shell_hints(&op), EW__CHANGED_QUEUES);
+    assert_int_equal(ew__store_thread_hints(&op), 0);
+    op = (ew__store_request){.kind = EW__OP_PAUSE};
+    assert_int_equal(ew__store_thread_hints(&op), EW__CHANGED_QUEUES);
     op.u.pause.on = true;
-    assert_int_equal(ew__shell_hints(&op), 0);
-    op = (ew__op){.kind = EW__OP_CANCEL};
+    assert_int_equal(ew__store_thread_hints(&op), 0);
+    op = (ew__store_request){.kind = EW__OP_CANCEL};
     op.u.cancel.ret = EW__CANCELLED_LATE;
-    assert_int_equal(ew__shell_hints(&op), 0);
+    assert_int_equal(ew__store_thread_hints(&op), 0);
 }
 
 int main(void) {

@@ -6,7 +6,7 @@
 #ifndef EW_TESTS_STORE_REDIS_SERVER_H
 #define EW_TESTS_STORE_REDIS_SERVER_H
 
-#include "queue/store.h"
+#include "jobs/store.h"
 #include "store/jobs.h"
 
 #include <setjmp.h>

@@ -15,7 +15,7 @@ static void set_type(world *w, const char *key) {
     (void)server_do(&w->s, "SET %s oops", key);
 }
 
-static void expect_trouble(contract *c, ew__op *op, const char *part) {
+static void expect_trouble(contract *c, ew__store_request *op, const char *part) {
     ew_err err = contract_do(c, op);
     if (err != EW_EIO || strstr(op->problem, part) == NULL)
         fail_msg("%s: %s", ew_err_name(err), op->problem);
@@ -34,7 +34,7 @@ static void test_faults__queue_of_a_wrong_type(void **state) {
     expect_trouble(c, contract_change(c, &job, EW__JOB_RETRYING), "WRONGTYPE");
     assert_int_equal(contract_get(c, "j1").status, EW__JOB_ACTIVE); /* still ours */
     assert_int_equal(contract_renew(c, &job), EW__LEASE_HELD);
-    ew__op *op = contract_op(c, EW__OP_CLAIM);
+    ew__store_request *op = contract_op(c, EW__OP_CLAIM);
     ew__claim_queue queues[] = {{.name = S("q"), .max = 1}, {.name = S("p"), .max = 1}};
     op->u.claim = (ew__op_claim){.worker = S("w1"), .queues = queues, .n_queues = 1, .max = 1, .now = contract_now(c)};
     op->u.claim.lease_ms = 300;
@@ -61,7 +61,7 @@ static void test_faults__dead_letters_of_a_wrong_type(void **state) {
     set_type(w, "rrq:dlq:default");
     expect_trouble(c, contract_change(c, &job, EW__JOB_FAILED), "WRONGTYPE");
     assert_int_equal(contract_get(c, "j1").status, EW__JOB_ACTIVE);
-    ew__op *op = contract_op(c, EW__OP_LIST);
+    ew__store_request *op = contract_op(c, EW__OP_LIST);
     op->u.list = (ew__op_list){.dlq = S("default"), .status = EW__JOB_STATUSES, .limit = 5};
     expect_trouble(c, op, "WRONGTYPE");
     assert_int_equal(contract_sweep(c, 10), 0);
@@ -88,7 +88,7 @@ static void test_faults__locks_and_sets_of_a_wrong_type(void **state) {
     assert_int_equal(server_int(&w->s, "EXISTS rrq:lock:job:j1"), 0);
     assert_int_equal(server_int(&w->s, "XLEN rrq:events:job:j1"), 1);
     contract_add_id(c, "j2");
-    ew__op *op = contract_op(c, EW__OP_CLAIM);
+    ew__store_request *op = contract_op(c, EW__OP_CLAIM);
     ew__claim_queue queue = {.name = S("q"), .max = 1};
     op->u.claim = (ew__op_claim){.worker = S("w1"), .queues = &queue, .n_queues = 1, .max = 1, .now = contract_now(c)};
     op->u.claim.lease_ms = 300;
@@ -108,7 +108,7 @@ static void test_faults__jobs_of_a_wrong_type(void **state) {
     assert_text(contract_claim(c, "w1", "j1").id, "j1"); /* passed by */
     assert_int_equal(server_int(&w->s, "EXISTS rrq:lock:job:bad"), 0);
     job.worker = S("w1");
-    ew__op *op = contract_op(c, EW__OP_GET);
+    ew__store_request *op = contract_op(c, EW__OP_GET);
     op->u.get.id = S("bad");
     expect_trouble(c, op, "WRONGTYPE");
     op = contract_op(c, EW__OP_GET);
@@ -147,7 +147,7 @@ static void test_faults__scripts_are_loaded_again(void **state) {
 
 /* Operations in order, by one who does not wait for their ends. */
 typedef struct one {
-    ew__op op;
+    ew__store_request op;
     ew__arena arena;
     char id[40];
     struct all *all;
@@ -160,7 +160,7 @@ typedef struct all {
     one *ops;
 } all;
 
-static void on_done(ew__op *op) {
+static void on_done(ew__store_request *op) {
     all *a = ew__container_of(op, one, op)->all;
     pthread_mutex_lock(&a->lock);
     a->n_done++;
@@ -290,7 +290,7 @@ static void test_faults__stopped(void **state) {
     contract *c = &w->c;
     contract_add_id(c, "j1");
     assert_int_equal(kill(w->s.pid, SIGSTOP), 0);
-    ew__op *op = contract_op(c, EW__OP_GET);
+    ew__store_request *op = contract_op(c, EW__OP_GET);
     op->u.get.id = S("j1");
     ew_err err = contract_do(c, op);
     assert_int_equal(kill(w->s.pid, SIGCONT), 0);
@@ -304,7 +304,7 @@ static void test_faults__without_memory(void **state) {
     world *w = *state;
     contract *c = &w->c;
     (void)server_do(&w->s, "CONFIG SET maxmemory 1");
-    ew__op *op = contract_enqueue_op(c, contract_job(c, "j1"));
+    ew__store_request *op = contract_enqueue_op(c, contract_job(c, "j1"));
     ew_err err = contract_do(c, op);
     (void)server_do(&w->s, "CONFIG SET maxmemory 0");
     assert_int_equal(err, EW_ELIMIT);
@@ -316,7 +316,7 @@ static void test_faults__a_replica(void **state) {
     world *w = *state;
     contract *c = &w->c;
     (void)server_do(&w->s, "REPLICAOF 127.0.0.1 1");
-    ew__op *op = contract_enqueue_op(c, contract_job(c, "j1"));
+    ew__store_request *op = contract_enqueue_op(c, contract_job(c, "j1"));
     ew_err err = contract_do(c, op);
     (void)server_do(&w->s, "REPLICAOF NO ONE");
     assert_int_equal(err, EW_ECONNECT);

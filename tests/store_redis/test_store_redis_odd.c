@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/thread.h"
-#include "store/jobs_redis.h"
+#include "store/redis/redis.h"
 #include "store_redis/world.h"
 #include "support/fail_env.h"
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@
 static const ew__claim_queue two_queues[] = {{.name = {"q", 1}, .max = 3}, {.name = {"p", 1}, .max = 3}};
 static const ew_str two_chunks[] = {{"1", 1}, {"{}", 2}};
 
-static void fill_write(ew__op *op, ew__lease *lease) {
+static void fill_write(ew__store_request *op, ew__lease *lease) {
     switch (op->kind) {
     case EW__OP_ENQUEUE:
         op->u.enqueue.job = (ew__job){.id = S("new"),
@@ -64,7 +64,7 @@ static void fill_write(ew__op *op, ew__lease *lease) {
     }
 }
 
-static void fill(ew__op *op, ew__op_kind kind, ew__arena *arena, ew__lease *lease) {
+static void fill(ew__store_request *op, ew__op_kind kind, ew__arena *arena, ew__lease *lease) {
     memset(op, 0, sizeof *op);
     op->kind = kind;
     op->arena = arena;
@@ -227,7 +227,7 @@ static void try_answer(impostor *self, const char *answer, const char *url) {
     self->answer = answer;
     for (int kind = 0; kind < EW__OP_KINDS; kind++) {
         ew__backend *backend = NULL;
-        ew__op op;
+        ew__store_request op;
         ew__lease lease;
         char problem[200];
         atomic_store(&self->greeting, true);
@@ -296,7 +296,7 @@ static void test_odd__answers(void **state) {
 #define JOB "*4\r\n:0\r\n$1\r\nx\r\n:1\r\n*0\r\n" /* of a claim: queue, id, epoch, hash */
 
 /* Runs one operation whose first reply is this one; its error. */
-static ew_err take_reply(ew__op_kind kind, const char *reply, ew__op *op) {
+static ew_err take_reply(ew__op_kind kind, const char *reply, ew__store_request *op) {
     int fds[2];
     ew__lease lease;
     redisReply *got = NULL;
@@ -327,7 +327,7 @@ static void test_odd__too_much(void **state) {
     (void)state;
     static const char *const large[] = {"*2147483647\r\n", "*1048577\r\n", "*1\r\n*2\r\n*2000000000\r\n:1\r\n"};
     ew__arena arena;
-    ew__op op = {.arena = &arena};
+    ew__store_request op = {.arena = &arena};
     ew__arena_init(&arena, ew_env_default(), NULL, 0);
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) { /* refused before memory is asked for */
         assert_int_equal(take_reply(EW__OP_CLAIM, large[i], &op), EW_EPROTO);
@@ -351,7 +351,7 @@ static bool all_kinds(world *w, ew__test_env *env) {
     };
     enum { N = sizeof kinds / sizeof *kinds };
     ew__backend *backend = NULL;
-    ew__op ops[N];
+    ew__store_request ops[N];
     ew__lease lease;
     ew__arena arena;
     char problem[200];

@@ -146,7 +146,7 @@ static void test_rrq__unique_lock_of_another(void **state) {
 static void test_rrq__claimed(void **state) {
     world *w = *state;
     contract_add(&w->c, job_at("j1", T0));
-    ew__op *op = contract_op(&w->c, EW__OP_CLAIM);
+    ew__store_request *op = contract_op(&w->c, EW__OP_CLAIM);
     ew__claim_queue queue = {.name = S("q"), .max = 1};
     op->u.claim = (ew__op_claim){
         .worker = S("w1"), .queues = &queue, .n_queues = 1, .max = 1, .now = T0 + 877, .lease_ms = 15000};
@@ -178,7 +178,7 @@ static void test_rrq__completed(void **state) {
     world *w = *state;
     contract_add(&w->c, job_at("j1", T0));
     ew__job job = contract_claim(&w->c, "w1", "j1");
-    ew__op *op = contract_change(&w->c, &job, EW__JOB_COMPLETED);
+    ew__store_request *op = contract_change(&w->c, &job, EW__JOB_COMPLETED);
     op->u.change.result = S("{\"r\":[1,2]}");
     op->u.change.now = T0 + 5000;
     assert_int_equal(contract_do(&w->c, op), EW_OK);
@@ -209,7 +209,7 @@ static void test_rrq__failed(void **state) {
     contract_add(&w->c, job_at("j2", T0 + 1));
     ew__op_claim *got = contract_claim_of(&w->c, "w1", "q", 2);
     for (size_t i = 0; i < 2; i++) {
-        ew__op *op = contract_change(&w->c, &got->ret[i], EW__JOB_FAILED);
+        ew__store_request *op = contract_change(&w->c, &got->ret[i], EW__JOB_FAILED);
         op->u.change.retries = 5;
         op->u.change.last_error = S("it broke");
         op->u.change.error = S("{\"status\":\"INTERNAL\"}");
@@ -233,7 +233,7 @@ static void test_rrq__retrying_and_pending(void **state) {
     world *w = *state;
     contract_add(&w->c, job_at("j1", T0));
     ew__job job = contract_claim(&w->c, "w1", "j1");
-    ew__op *op = contract_change(&w->c, &job, EW__JOB_RETRYING);
+    ew__store_request *op = contract_change(&w->c, &job, EW__JOB_RETRYING);
     op->u.change.run_at = T0 + 7000;
     op->u.change.retries = 1;
     op->u.change.last_error = S("again");
@@ -256,7 +256,7 @@ static void test_rrq__retrying_and_pending(void **state) {
 static void test_rrq__cancelled(void **state) {
     world *w = *state;
     world_rrq_job(w, "j1", NULL, NULL);
-    ew__op *op = contract_op(&w->c, EW__OP_CANCEL);
+    ew__store_request *op = contract_op(&w->c, EW__OP_CANCEL);
     op->u.cancel = (ew__op_cancel){.id = S("j1"), .now = T0};
     assert_int_equal(contract_do(&w->c, op), EW_OK);
     assert_says(world_keys(w), "rrq:events:job:j1 rrq:job:j1 ");
@@ -272,7 +272,7 @@ static void test_rrq__requeued(void **state) {
     (void)server_do(&w->s, "DEL rrq:queue:q");
     (void)server_do(&w->s, "LPUSH rrq:dlq:default x j1 y");
     (void)server_do(&w->s, "EXPIRE rrq:job:j1 604800");
-    ew__op *op = contract_op(&w->c, EW__OP_REQUEUE);
+    ew__store_request *op = contract_op(&w->c, EW__OP_REQUEUE);
     op->u.requeue = (ew__op_requeue){.id = S("j1"), .now = T0};
     assert_int_equal(contract_do(&w->c, op), EW_OK);
     assert_int_equal(server_int(&w->s, "LLEN rrq:dlq:default"), 2);
@@ -285,7 +285,7 @@ static void test_rrq__requeued(void **state) {
 
 static void test_rrq__health(void **state) {
     world *w = *state;
-    ew__op *op = contract_op(&w->c, EW__OP_RENEW);
+    ew__store_request *op = contract_op(&w->c, EW__OP_RENEW);
     op->u.renew =
         (ew__op_renew){.worker = S("w1"), .record = S("{\"worker_id\":\"w1\"}"), .ttl_ms = 60000, .lease_ms = 15000};
     assert_int_equal(contract_do(&w->c, op), EW_OK);

@@ -5,8 +5,8 @@
  */
 #include "store_redis/world.h"
 
-static ew__op *lost(contract *c, const ew__job *job, ew__job_status status) {
-    ew__op *op = contract_change(c, job, status);
+static ew__store_request *lost(contract *c, const ew__job *job, ew__job_status status) {
+    ew__store_request *op = contract_change(c, job, status);
     op->u.change.claim = EW__CLAIM_LOST;
     op->u.change.lost = job->lost + 1;
     return op;
@@ -76,7 +76,7 @@ static void test_shared__enormous_timeouts(void **state) {
         assert_true(server_int(&w->s, "PTTL rrq:job:%s", id) > 0);
     }
     world_rrq_job(w, "c", "result_ttl_seconds", "1000000000000000", NULL);
-    ew__op *op = contract_op(&w->c, EW__OP_CANCEL);
+    ew__store_request *op = contract_op(&w->c, EW__OP_CANCEL);
     op->u.cancel = (ew__op_cancel){.id = S("c"), .now = contract_now(&w->c)};
     assert_int_equal(contract_do(&w->c, op), EW_OK);
 }
@@ -259,7 +259,7 @@ static void test_shared__from_ours_to_theirs(void **state) {
     assert_int_equal(contract_do(c, contract_change(c, &job, EW__JOB_COMPLETED)), EW_ESTALE);
     assert_int_equal(contract_renew(c, &job), EW__LEASE_GONE);
     assert_int_equal(contract_chunk(c, &job, "1"), EW_ESTALE);
-    ew__op *op = contract_op(c, EW__OP_CANCEL);
+    ew__store_request *op = contract_op(c, EW__OP_CANCEL);
     op->u.cancel = (ew__op_cancel){.id = S("j1"), .now = contract_now(c)};
     assert_int_equal(contract_do(c, op), EW_EINVAL);
     assert_says(op->problem, "it runs on an RRQ worker, which cannot cancel");

@@ -11,7 +11,7 @@
 #define PER_CLAIM 64
 
 typedef struct slot {
-    ew__op op;
+    ew__store_request op;
     ew__arena arena;
     char id[40];
     bool used;
@@ -27,7 +27,7 @@ typedef struct meter {
 
 static meter the_meter;
 
-static void on_done(ew__op *op) {
+static void on_done(ew__store_request *op) {
     slot *one = ew__container_of(op, slot, op);
     meter *m = &the_meter;
     ew__arena_done(&one->arena);

@@ -2,7 +2,7 @@
  * tests/store_redis/test_store_redis_url.c: where a Redis server is; and names, passwords and databases of a real one.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "store/redis_link.h"
+#include "store/redis/link.h"
 #include "store_redis/server.h"
 
 static void expect(const char *url, const char *name, const char *user, const char *password, uint32_t db) {

@@ -133,7 +133,7 @@ static void test_watch__back_again(void **state) {
     witness who;
     begin(w, &who, ALL | EW__CHANGED_BACK);
     server_kill(&w->s);
-    ew__op *op = contract_op(&w->c, EW__OP_GET);
+    ew__store_request *op = contract_op(&w->c, EW__OP_GET);
     op->u.get.id = S("x");
     assert_int_equal(contract_do(&w->c, op), EW_ECONNECT);
     assert_non_null(strstr(op->problem, "redis at 127.0.0.1"));

@@ -14,18 +14,20 @@
 #define LINGER_MS 2000
 #define TURNS 20000000u
 
-/* ---- homes ---- */
+/* ---- executors ---- */
 
-static bool home_here(const ew__home *home) { return !ew__container_of(home, rig_side, home)->elsewhere; }
+static bool home_here(const ew__executor *executor) {
+    return !ew__container_of(executor, rig_side, executor)->elsewhere;
+}
 
-static void home_post(ew__home *home, ew__task *task) {
-    rig_side *side = ew__container_of(home, rig_side, home);
+static void home_post(ew__executor *executor, ew__task *task) {
+    rig_side *side = ew__container_of(executor, rig_side, executor);
     task->next = NULL;
     *side->last_post = task;
     side->last_post = &task->next;
 }
 
-static const ew__home_ops home_ops = {.here = home_here, .post = home_post};
+static const ew__executor_ops executor_ops = {.here = home_here, .post = home_post};
 
 static bool run_posts(rig_side *side) {
     ew__task *task = side->posts;
@@ -50,11 +52,12 @@ static void init_side(rig *r, int which, const struct ew__http_guest *guest) {
     rig_side *side = &r->side[which];
     side->rig = r;
     side->last_post = &side->posts;
-    side->home.ops = &home_ops;
-    ew__home_init(&side->home, &r->env.env, &r->limits);
+    side->executor.ops = &executor_ops;
+    ew__executor_init(&side->executor, &r->env.env, &r->limits);
     side->site.port = 3400;
     side->site.authority = EW_STR("127.0.0.1:3400");
-    static const ew__self self = {.id = {"rig", 3}, .name = {"rig", 3}, .version = {"everywire/0", 11}, .pid = 1};
+    static const ew__runtime_identity self = {
+        .id = {"rig", 3}, .name = {"rig", 3}, .version = {"everywire/0", 11}, .pid = 1};
     if (which == RIG_SERVER) {
         side->site.actions = r->actions;
         side->site.self = &self;
@@ -90,7 +93,7 @@ static uint64_t draw(rig *r) {
     return r->chance;
 }
 
-uint64_t rig_dropped(rig *r, int side) { return atomic_load(&r->side[side].home.dropped); }
+uint64_t rig_dropped(rig *r, int side) { return atomic_load(&r->side[side].executor.dropped); }
 
 /* ---- pipes ---- */
 
@@ -130,25 +133,25 @@ static void end_close(rig_end *end, ew_err why) {
     end->closing = true;
     end->why = why;
     end->dirty = false;
-    ew__timer_stop(&end->conn.home->timers, &end->stall);
+    ew__timer_stop(&end->conn.executor->timers, &end->stall);
 }
 
 static void on_stall(ew__timer *timer, uint64_t now) {
     rig_end *end = ew__container_of(timer, rig_end, stall);
-    uint64_t limit = EW__MS(end->lingering ? LINGER_MS : end->conn.home->limits->stall_ms);
+    uint64_t limit = EW__MS(end->lingering ? LINGER_MS : end->conn.executor->limits->stall_ms);
     if (!end->lingering && end->conn.out.bytes == 0)
         return;
     if (now - end->progress_at >= limit)
         end_close(end, end->lingering ? EW_OK : EW_ETIMEOUT);
     else
-        (void)ew__timer_set(&end->conn.home->timers, timer, end->progress_at + limit, on_stall);
+        (void)ew__timer_set(&end->conn.executor->timers, timer, end->progress_at + limit, on_stall);
 }
 
 static void watch_progress(rig_end *end, uint64_t limit_ms) {
     uint64_t at = end->progress_at + EW__MS(limit_ms);
     if (ew__timer_active(&end->stall) && end->stall.at <= at)
         return;
-    if (ew__timer_set(&end->conn.home->timers, &end->stall, at, on_stall) != EW_OK)
+    if (ew__timer_set(&end->conn.executor->timers, &end->stall, at, on_stall) != EW_OK)
         end_close(end, EW_ENOMEM);
 }
 
@@ -157,14 +160,14 @@ static void linger(rig_end *end) {
         return;
     end->lingering = true;
     end->pair->pipe[end->side].eof = true;
-    end->progress_at = end->conn.home->now;
+    end->progress_at = end->conn.executor->now;
     watch_progress(end, LINGER_MS);
     end->reading = true;
 }
 
 static void after_write(rig_end *end, size_t n) {
-    const ew_limits *limits = end->conn.home->limits;
-    end->progress_at = end->conn.home->now;
+    const ew_limits *limits = end->conn.executor->limits;
+    end->progress_at = end->conn.executor->now;
     ew__out_consume(&end->conn.out, n);
     if (end->was_full && end->conn.out.bytes <= limits->out_low_bytes) {
         end->was_full = false;
@@ -215,10 +218,10 @@ static bool flush(rig_end *end) {
             continue;
         }
         if (!was_blocked)
-            end->progress_at = end->conn.home->now;
+            end->progress_at = end->conn.executor->now;
         end->blocked = true;
-        end->was_full = end->was_full || end->conn.out.bytes >= end->conn.home->limits->out_high_bytes;
-        watch_progress(end, end->conn.home->limits->stall_ms);
+        end->was_full = end->was_full || end->conn.out.bytes >= end->conn.executor->limits->out_high_bytes;
+        watch_progress(end, end->conn.executor->limits->stall_ms);
         break;
     }
     return moved;
@@ -230,7 +233,7 @@ static void conn_send(ew__conn *conn) {
         return;
     if (conn->out.bytes > end->peak_out)
         end->peak_out = conn->out.bytes;
-    if (conn->out.bytes >= conn->home->limits->out_high_bytes)
+    if (conn->out.bytes >= conn->executor->limits->out_high_bytes)
         end->was_full = true;
     end->dirty = true;
 }
@@ -256,7 +259,7 @@ static void conn_ready(ew__conn *conn) {
         end->pair->rig->on_ready(end);
 }
 
-static const char *conn_greet(ew__conn *conn, const ew__self *who) {
+static const char *conn_greet(ew__conn *conn, const ew__runtime_identity *who) {
     rig_end *end = end_of(conn);
     return end->pair->rig->greet ? end->pair->rig->greet(end, who) : NULL;
 }
@@ -264,7 +267,7 @@ static const char *conn_greet(ew__conn *conn, const ew__self *who) {
 /* A connection that only says these bytes. */
 static ew_err conn_aside(ew__conn *conn, const void *bytes, size_t n) {
     rig_end *end = end_of(conn);
-    if (!(end->peer->wire->caps & EW__ASIDES_WAIT) && !end->pair->rig->asides)
+    if (!(end->peer->wire->caps & EW__ONE_SHOTS_WAIT) && !end->pair->rig->asides)
         return EW_EBUSY; /* others have ways round it, which the tests are after */
     end->pair->rig->n_aside++;
     rig_pair *pair = rig_connect_raw(end->pair->rig, end->side);
@@ -288,7 +291,7 @@ static void *conn_shared(ew__conn *conn, const ew__wire *wire) {
     if (wire == wire_of(end->pair->rig, end->side))
         return side->scratch;
     if (!side->shared) {
-        side->shared = ew__zalloc(side->home.env, wire->scratch_size ? wire->scratch_size : 1);
+        side->shared = ew__zalloc(side->executor.env, wire->scratch_size ? wire->scratch_size : 1);
         side->other = side->shared ? wire : NULL;
     }
     assert_true(!side->shared || side->other == wire);
@@ -394,7 +397,7 @@ static bool deliver(rig_end *end) {
 /* ---- life of a connection: as endpoint/link.c ---- */
 
 static bool reap(rig_end *end) {
-    const ew_env *env = end->conn.home->env;
+    const ew_env *env = end->conn.executor->env;
     if (!end->closing || end->gone)
         return false;
     end->gone = true;
@@ -412,7 +415,7 @@ static bool reap(rig_end *end) {
 
 static ew_err attach(rig_end *end, const ew__wire *wire, ew__role role) {
     rig_side *side = &end->pair->rig->side[end->side];
-    const ew_env *env = side->home.env;
+    const ew_env *env = side->executor.env;
     size_t size = role == EW__SERVE ? wire->serve_size : wire->call_size;
     if (!side->scratch)
         side->scratch = ew__zalloc(env, wire->scratch_size ? wire->scratch_size : 1);
@@ -436,11 +439,11 @@ static void init_end(rig_pair *pair, int which) {
     end->side = which;
     end->reading = true;
     end->conn = (ew__conn){.ops = &conn_ops,
-                           .home = &side->home,
+                           .executor = &side->executor,
                            .site = &side->site,
                            .upgraded = !pair->rig->handshake,
                            .stdio = pair->rig->stdio};
-    ew__out_init(&end->conn.out, &side->home.blocks);
+    ew__out_init(&end->conn.out, &side->executor.blocks);
     pair->pipe[which].room = pair->rig->pipe_room;
     pair->pipe[which].cut_at = UINT64_MAX;
 }
@@ -511,16 +514,16 @@ void rig_close(rig_pair *pair, int side) { end_close(&pair->end[side], EW_OK); }
 /* ---- time ---- */
 
 static bool run_timers(rig_side *side) {
-    if (side->frozen || ew__timers_next(&side->home.timers) > side->home.now)
+    if (side->frozen || ew__timers_next(&side->executor.timers) > side->executor.now)
         return false;
-    ew__timers_run(&side->home.timers, side->home.now);
+    ew__timers_run(&side->executor.timers, side->executor.now);
     return true;
 }
 
 static bool turn(rig *r) {
     bool moved = false;
     for (int i = 0; i < 2; i++) {
-        ew__home_read_clock(&r->side[i].home);
+        ew__executor_read_clock(&r->side[i].executor);
         moved |= run_posts(&r->side[i]);
     }
     for (rig_pair *pair = r->pairs; pair; pair = pair->next) {
@@ -544,7 +547,7 @@ void rig_run(rig *r) {
 static uint64_t next_timer(const rig *r) {
     uint64_t next = EW__NEVER;
     for (int i = 0; i < 2; i++) {
-        uint64_t at = r->side[i].frozen ? EW__NEVER : ew__timers_next(&r->side[i].home.timers);
+        uint64_t at = r->side[i].frozen ? EW__NEVER : ew__timers_next(&r->side[i].executor.timers);
         next = at < next ? at : next;
     }
     return next;
@@ -609,9 +612,9 @@ static void finish_pairs(rig *r) {
 static void finish_side(rig *r, int which) {
     rig_side *side = &r->side[which];
     const char *name = which == RIG_CLIENT ? "client" : "server";
-    if (side->home.live_calls != 0)
-        fail_msg("%s: %u calls of the %s have not ended", r->wire->name, side->home.live_calls, name);
-    if (ew__timers_next(&side->home.timers) != EW__NEVER)
+    if (side->executor.live_calls != 0)
+        fail_msg("%s: %u calls of the %s have not ended", r->wire->name, side->executor.live_calls, name);
+    if (ew__timers_next(&side->executor.timers) != EW__NEVER)
         fail_msg("%s: a timer of the %s is still set", r->wire->name, name);
     const ew__wire *wire = wire_of(r, which);
     if (side->scratch && wire->scratch_done)
@@ -620,7 +623,7 @@ static void finish_side(rig *r, int which) {
     if (side->shared && side->other->scratch_done)
         side->other->scratch_done(side->shared);
     ew__free(&r->env.env, side->shared, side->shared ? (side->other->scratch_size ? side->other->scratch_size : 1) : 0);
-    ew__home_done(&side->home);
+    ew__executor_done(&side->executor);
 }
 
 void rig_finish(rig *r) {

@@ -1,5 +1,5 @@
 /*
- * tests/support/rig.h: a simulated world for wires: two homes (a client's and a server's) with one virtual clock, and
+ * tests/support/rig.h: a simulated world for wires: two executors (a client's and a server's) with one virtual clock, and
  * connections between them that are byte pipes in memory. It behaves as io/stream.c and endpoint/link.c do (sending
  * is coalesced, drained, finish and lingering, stalls), but everything is deterministic: what happens depends on the
  * options only.
@@ -29,7 +29,7 @@ typedef enum rig_split { RIG_WHOLE, RIG_BYTES, RIG_RANDOM } rig_split;
 typedef enum rig_cut_kind { RIG_RESET, RIG_EOF } rig_cut_kind;
 
 typedef struct rig_side {
-    ew__home home;
+    ew__executor executor;
     rig *rig;
     ew__site site;
     void *scratch;
@@ -134,7 +134,7 @@ struct rig {
     size_t pipe_room;
     void (*on_connect)(rig *r);     /* a connection was made; may be NULL */
     void (*on_ready)(rig_end *end); /* the wire says that it can take a call (or was taken on); may be NULL */
-    const char *(*greet)(rig_end *end, const ew__self *who); /* ew__conn_ops.greet; may be NULL */
+    const char *(*greet)(rig_end *end, const ew__runtime_identity *who); /* ew__conn_ops.greet; may be NULL */
     /* bytes arrive, which end `from` has sent; may be NULL */
     void (*watch)(rig_pair *pair, int from, const uint8_t *bytes, size_t n);
     bool handshake, stdio;
@@ -212,6 +212,6 @@ void rig_call_send_end(rig_call *rc);
  * does nothing; its call is in rig->held.
  */
 ew__actions *rig_actions(void); /* borrowed; made once per program */
-static inline rig *rig_of(const ew_call *call) { return ew__container_of(call->home, rig_side, home)->rig; }
+static inline rig *rig_of(const ew_call *call) { return ew__container_of(call->executor, rig_side, executor)->rig; }
 
 #endif

@@ -88,7 +88,7 @@ static void hold(ew_call *call, void *arg) {
 
 /* Asks from another thread, as a worker would. */
 static void ask_elsewhere(ew_call *call, void *arg) {
-    rig_side *side = ew__container_of(call->home, rig_side, home);
+    rig_side *side = ew__container_of(call->executor, rig_side, executor);
     (void)arg;
     opened(call);
     side->elsewhere = true;

@@ -1,5 +1,5 @@
 /*
- * tests/support/rig_call.c: callers of the rig: what api/request.c and endpoint/pool.c do for a program, with a
+ * tests/support/rig_call.c: callers of the rig: what client/request.c and endpoint/pool.c do for a program, with a
  * record of everything that was told.
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -118,9 +118,9 @@ static void fill_call(ew_call *call, const rig_request *request) {
     call->has_input = request->input_stream;
     call->hops = request->hops;
     call->notify = request->notify;
-    ew__trace_new(&call->trace, &call->home->rng);
+    ew__trace_new(&call->trace, &call->executor->rng);
     if (request->timeout_ms)
-        call->deadline = ew__home_read_clock(call->home) + EW__MS(request->timeout_ms);
+        call->deadline = ew__executor_read_clock(call->executor) + EW__MS(request->timeout_ms);
 }
 
 rig_call *rig_open_from(rig_pair *pair, int side, const rig_request *request) {
@@ -134,8 +134,8 @@ rig_call *rig_open_from(rig_pair *pair, int side, const rig_request *request) {
     rc->full_after = request->full_after;
     *r->last_call = rc;
     r->last_call = &rc->next;
-    ew_call *call = ew__call_new(&r->side[side].home, &caller, rc);
-    if (!call) { /* as api/request.c: the program is told at once */
+    ew_call *call = ew__call_new(&r->side[side].executor, &caller, rc);
+    if (!call) { /* as client/request.c: the program is told at once */
         ew__end end = {.status = EW_STATUS_RESOURCE_EXHAUSTED,
                        .origin = EW_ORIGIN_LOCAL,
                        .fault = {.message = EW_STR("out of memory")}};

@@ -45,7 +45,7 @@ static const ew__callee_ops back_opening = {.open = back_open};
 
 static inline bool call_back(rig *r, const char *line) {
     size_t n = strcspn(line, " ");
-    ew_call *call = ew__call_new(&r->side[RIG_SERVER].home, &back_caller, NULL);
+    ew_call *call = ew__call_new(&r->side[RIG_SERVER].executor, &back_caller, NULL);
     if (!call)
         return false;
     (void)snprintf(last_back.method, sizeof last_back.method, "%.*s", (int)n, line);
@@ -54,7 +54,7 @@ static inline bool call_back(rig *r, const char *line) {
     last_back.origin = r->held;
     call->key = ew_str_from(last_back.method);
     call->input = ew_str_from(last_back.params);
-    ew__trace_new(&call->trace, &call->home->rng);
+    ew__trace_new(&call->trace, &call->executor->rng);
     ew__call_open_on(call, &back_opening, NULL);
     return true;
 }

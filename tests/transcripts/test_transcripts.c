@@ -2,7 +2,7 @@
  * tests/transcripts/test_transcripts.c: replays the files of this folder. README.md describes them.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "store/blobs.h"
+#include "store/blobs/blobs.h"
 #include "support/rig.h"
 #include "support/ws_peer.h"
 #include "transcripts/back.h"

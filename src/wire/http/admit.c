@@ -56,12 +56,12 @@ static bool reject(ew__http_server *server, const ew_fault *fault) {
 }
 
 bool ew__http_admit(ew__http_server *server, const ew__http_shown *shown) {
-    ew__home *home = server->peer.conn->home;
+    ew__executor *executor = server->peer.conn->executor;
     ew_str token = token_in(shown);
     ew_fault fault;
-    if (token.len && !ew__gate_show(home, &server->who, token, &fault))
+    if (token.len && !ew__gate_present_token(executor, &server->who, token, &fault))
         return reject(server, &fault);
-    if (!ew__gate_knows(home, &server->who, &fault))
+    if (!ew__gate_is_authenticated(executor, &server->who, &fault))
         return reject(server, &fault);
     if (server->who.accepted)
         server->peer.conn->who = server->who;
@@ -70,5 +70,5 @@ bool ew__http_admit(ew__http_server *server, const ew__http_shown *shown) {
 
 bool ew__http_lets(ew__http_server *server, const char *wire, ew_str path) {
     ew_fault fault;
-    return ew__gate_lets(server->peer.conn->home, &server->who, wire, path, &fault) || reject(server, &fault);
+    return ew__gate_authorize(server->peer.conn->executor, &server->who, wire, path, &fault) || reject(server, &fault);
 }

@@ -198,7 +198,8 @@ static void on_end(ew__http_ask *ask) {
     }
     if (client->streaming) {
         ew__sse_done(&client->sse);
-        ew__sse_init(&client->sse, ask->peer.conn->home->env, (size_t)ask->peer.conn->home->limits->frame_bytes);
+        ew__sse_init(&client->sse, ask->peer.conn->executor->env,
+                     (size_t)ask->peer.conn->executor->limits->frame_bytes);
     }
     client->streaming = client->saw_nothing = false;
     client->retry_after_ms = 0;
@@ -227,8 +228,8 @@ static ew__http_ask *ask_of(ew__peer *peer) { return (ew__http_ask *)(void *)pee
 ew_err ew__http_client_init(ew__peer *peer) {
     ew__http_client *client = (ew__http_client *)(void *)peer;
     ew__http_scratch *scratch = peer->conn->scratch;
-    ew__home *home = peer->conn->home;
-    ew__sse_init(&client->sse, home->env, (size_t)home->limits->frame_bytes);
+    ew__executor *executor = peer->conn->executor;
+    ew__sse_init(&client->sse, executor->env, (size_t)executor->limits->frame_bytes);
     return ew__http_ask_init(&client->ask, &ask_ops, &scratch->reading);
 }
 
@@ -242,7 +243,7 @@ ew_err ew__http_client_open(ew__peer *peer, ew_call *call) {
         return EW_EBUSY;
     ew__http_ask_take(ask_of(peer), call, &callee);
     call->wire = peer->wire->name;
-    ew__http_write_request(&conn->out, conn->site, call, ew__home_read_clock(conn->home));
+    ew__http_write_request(&conn->out, conn->site, call, ew__executor_read_clock(conn->executor));
     ew__http_ask_send(ask_of(peer));
     return EW_OK;
 }

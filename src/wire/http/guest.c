@@ -99,7 +99,7 @@ static ew_err keep_fields(ew__exchange *exchange, const ew__http_head *head) {
 void ew__http_invite(ew__http_server *server, const ew__http_guest *guest, const ew__http_head *head, ew_str path,
                      ew_str query, uint8_t accepts) {
     ew__conn *conn = server->peer.conn;
-    server->call = ew__call_new(conn->home, &ew__http_caller, server);
+    server->call = ew__call_new(conn->executor, &ew__http_caller, server);
     if (!server->call) {
         ew__http_reject(server, 429, "too many calls are running, or no memory is left for another", NULL);
         return;

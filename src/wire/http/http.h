@@ -9,7 +9,7 @@
 
 extern const ew__wire ew__wire_http;
 
-/* Per home: what all connections of this wire share. */
+/* Per executor: what all connections of this wire share. */
 typedef struct ew__http_scratch {
     ew__http_reading reading;
     uint64_t date_until; /* monotonic ns: when `date` is out of date */

@@ -34,7 +34,8 @@ static void respond_actions(ew__http_server *server) {
     ew__buf own;
     ew_str list;
     ew_fault fault = {.status = EW_STATUS_UNAVAILABLE, .message = EW_STR("out of memory")};
-    ew_err err = ew__gate_list(conn->home, &server->who, ew__wire_http.name, conn->site->actions, &own, &list, &fault);
+    ew_err err =
+        ew__gate_list(conn->executor, &server->who, ew__wire_http.name, conn->site->actions, &own, &list, &fault);
     if (err == EW_OK)
         ew__http_respond(server, 200, EW_STR("application/json"), NONE, list, NULL);
     else
@@ -46,7 +47,7 @@ static void respond_metrics(ew__http_server *server) {
     ew__conn *conn = server->peer.conn;
     struct ew__scrape *scrape = conn->site->scrape;
     ew__buf out;
-    ew__buf_init(&out, conn->home->env, (size_t)64 * 1024 * 1024);
+    ew__buf_init(&out, conn->executor->env, (size_t)64 * 1024 * 1024);
     if (!scrape)
         ew__http_respond_error(server, 404, NONE, "this listener has no metrics");
     else if (scrape->write(scrape, &out) == EW_OK)
@@ -69,8 +70,8 @@ static void respond_instance(ew__http_server *server) {
                          NULL);
         return;
     }
-    ew__when_write(conn->home->env->wall_ms(conn->home->env->ud), now);
-    ew__buf_init(&out, conn->home->env, SIZE_MAX / 2);
+    ew__when_write(conn->executor->env->wall_ms(conn->executor->env->ud), now);
+    ew__buf_init(&out, conn->executor->env, SIZE_MAX / 2);
     (void)ew__json_format(&out, "{\"status\":%Q,\"instanceId\":%q,\"timestamp\":%q,\"service\":%q}",
                           draining ? "draining" : "healthy", ew__str(instance->id, sizeof instance->id),
                           ew__str(now, sizeof now), instance->service);

@@ -183,7 +183,7 @@ static void read_content(ew__http_server *server, const ew__http_head *head, con
         reject(server, 415, "Content-Type must be application/json");
     if (all->encoding.count > 0 && !ew__str_is_nocase(all->encoding.value, EW_STR("identity")))
         reject(server, 415, "a Content-Encoding is not supported");
-    if (head->has_length && head->length > server->peer.conn->home->limits->frame_bytes) {
+    if (head->has_length && head->length > server->peer.conn->executor->limits->frame_bytes) {
         server->reject = 413; /* before every other reason: the body will not be read */
         server->reject_fields = NULL;
         server->reject_text = "the body is larger than this server accepts";
@@ -199,8 +199,8 @@ static void read_stream_wish(ew__http_server *server, const fields *all, ew_str 
 }
 
 static void read_deadline(ew__http_server *server, const field *timeout) {
-    ew__home *home = server->peer.conn->home;
-    uint64_t ms = home->limits->call_ms;
+    ew__executor *executor = server->peer.conn->executor;
+    uint64_t ms = executor->limits->call_ms;
     if (timeout->count > 0) {
         uint64_t asked = 0;
         if (timeout->count > 1 || !ew__u64_parse(timeout->value, &asked)) {
@@ -211,12 +211,12 @@ static void read_deadline(ew__http_server *server, const field *timeout) {
     } else if (ms == 0) {
         return;
     }
-    uint64_t now = ew__home_read_clock(home);
+    uint64_t now = ew__executor_read_clock(executor);
     server->call->deadline = ms >= (EW__NEVER - now) / 1000000 ? EW__NEVER - 1 : now + EW__MS(ms);
 }
 
 static void read_trace(ew_call *call, const fields *all) {
-    ew__rng *rng = &call->home->rng;
+    ew__rng *rng = &call->executor->rng;
     if (all->traceparent.count != 1) {
         ew__trace_new(&call->trace, rng);
         return;
@@ -229,7 +229,7 @@ static void read_trace(ew_call *call, const fields *all) {
 
 static void on_post(ew__http_server *server, const ew__http_head *head, const fields *all, ew_str path, ew_str query) {
     ew__conn *conn = server->peer.conn;
-    server->call = ew__call_new(conn->home, &ew__http_caller, server);
+    server->call = ew__call_new(conn->executor, &ew__http_caller, server);
     if (!server->call) {
         reject(server, 429, "too many calls are running, or no memory is left for another");
         return;
@@ -349,7 +349,7 @@ static void read_request(ew__http_server *server, const ew__http_head *head, con
                          ew_str query) {
     const ew__site *site = server->peer.conn->site;
     const route to = find_route(server, head, all, path);
-    if (EW__UNLIKELY(server->peer.conn->home->gate != NULL) && !authorize(server, &to, all, path, query))
+    if (EW__UNLIKELY(server->peer.conn->executor->gate != NULL) && !authorize(server, &to, all, path, query))
         return;
     switch (to.kind) {
     case ROUTE_UPGRADE:
@@ -382,10 +382,10 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     server->page = EW__PAGE_NONE;
     server->exchange.guest = NULL;
     server->who.local = conn->who.local;
-    if (EW__UNLIKELY(conn->home->gate != NULL))
+    if (EW__UNLIKELY(conn->executor->gate != NULL))
         ew__http_identify(server);
     char stack[1024];
-    char *memory = head->target.len <= sizeof stack ? stack : ew__alloc(conn->home->env, head->target.len);
+    char *memory = head->target.len <= sizeof stack ? stack : ew__alloc(conn->executor->env, head->target.len);
     ew_str path, query;
     const char *problem = memory ? read_target(head, memory, &path, &query) : "out of memory";
     fields all;
@@ -398,5 +398,5 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     else
         read_request(server, head, &all, path, query);
     if (memory != stack)
-        ew__free(conn->home->env, memory, head->target.len);
+        ew__free(conn->executor->env, memory, head->target.len);
 }

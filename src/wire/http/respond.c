@@ -11,11 +11,11 @@
 
 const char *ew__http_date_now(ew__conn *conn) {
     ew__http_scratch *scratch = conn->scratch;
-    ew__home *home = conn->home;
-    if (home->now >= scratch->date_until) {
-        uint64_t wall = home->env->wall_ms(home->env->ud);
+    ew__executor *executor = conn->executor;
+    if (executor->now >= scratch->date_until) {
+        uint64_t wall = executor->env->wall_ms(executor->env->ud);
         ew__http_date(wall, scratch->date);
-        scratch->date_until = home->now + EW__MS(1000 - wall % 1000);
+        scratch->date_until = executor->now + EW__MS(1000 - wall % 1000);
     }
     return scratch->date;
 }
@@ -55,7 +55,7 @@ void ew__http_respond(ew__http_server *server, int status, ew_str type, ew_str e
 void ew__http_respond_fault(ew__http_server *server, int status, ew_str extra, const ew_fault *fault,
                             const ew__trace *trace) {
     ew__buf body;
-    ew__buf_init(&body, server->peer.conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&body, server->peer.conn->executor->env, SIZE_MAX / 2);
     if (ew__http_error_body(&body, status, fault) == EW_OK)
         ew__http_respond(server, status, JSON, extra, ew__buf_view(&body), trace);
     else /* no memory for the whole story: the short one is constant */
@@ -72,7 +72,7 @@ void ew__http_respond_error(ew__http_server *server, int status, ew_str extra, c
         return;
     }
     ew__trace fresh;
-    ew__trace_new(&fresh, &server->peer.conn->home->rng);
+    ew__trace_new(&fresh, &server->peer.conn->executor->rng);
     ew__http_respond_fault(server, status, extra, &fault, &fresh);
 }
 
@@ -134,7 +134,7 @@ static ew_err write_block(ew__http_server *server, ew_str prefix, ew_str json, e
         ew__http_write_block(&conn->out, server->minor > 0, prefix, json, suffix);
         return conn->out.err;
     }
-    ew_err err = ew__json_line(conn->home->env, json, !server->raw, &line, &json);
+    ew_err err = ew__json_line(conn->executor->env, json, !server->raw, &line, &json);
     if (err == EW_OK)
         ew__http_write_block(&conn->out, server->minor > 0, prefix, json, suffix);
     ew__buf_done(&line);
@@ -142,7 +142,7 @@ static ew_err write_block(ew__http_server *server, ew_str prefix, ew_str json, e
 }
 
 static bool has_place(const ew__conn *conn, size_t bytes) {
-    return conn->out.bytes + bytes <= conn->home->limits->out_max_bytes;
+    return conn->out.bytes + bytes <= conn->executor->limits->out_max_bytes;
 }
 
 /* Chunks were written: they leave, or err says why not. */
@@ -154,7 +154,7 @@ static ew_err send_chunks(ew__http_server *server, ew_err err) {
     /*
      * once it has been told to wait, chunks that were under way do not change that: room is told when all has drained
      */
-    server->waiting = server->waiting || conn->out.bytes >= conn->home->limits->out_high_bytes;
+    server->waiting = server->waiting || conn->out.bytes >= conn->executor->limits->out_high_bytes;
     return server->waiting ? EW_FULL : EW_OK;
 }
 
@@ -181,7 +181,7 @@ static void end_stream(ew__http_server *server, const ew__end *end) {
         err = write_block(server, EW_STR("data: {\"result\":"), end->result, EW_STR("}"));
     } else {
         ew__buf fault;
-        ew__buf_init(&fault, conn->home->env, SIZE_MAX / 2);
+        ew__buf_init(&fault, conn->executor->env, SIZE_MAX / 2);
         (void)ew__json_format(&fault, "{\"status\":%Q,\"message\":%q", ew_status_name(end->status), end->fault.message);
         if (end->fault.details.len) {
             ew__buf_cstr(&fault, ",\"details\":");

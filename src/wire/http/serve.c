@@ -15,7 +15,7 @@
 
 static void pump(ew__http_server *server);
 
-static ew__home *home_of(const ew__http_server *server) { return server->peer.conn->home; }
+static ew__executor *executor_of(const ew__http_server *server) { return server->peer.conn->executor; }
 
 /* ---- time ---- */
 
@@ -23,11 +23,11 @@ static void on_timer(ew__timer *timer, uint64_t now);
 
 /* `due` moves often, the timer seldom: it looks at `due` when it fires. It is only brought forward. */
 static void set_due(ew__http_server *server, uint64_t in_ms) {
-    ew__home *home = home_of(server);
-    server->due = home->now + EW__MS(in_ms);
+    ew__executor *executor = executor_of(server);
+    server->due = executor->now + EW__MS(in_ms);
     if (ew__timer_active(&server->timer) && server->timer.at <= server->due)
         return;
-    if (ew__timer_set(&home->timers, &server->timer, server->due, on_timer) != EW_OK)
+    if (ew__timer_set(&executor->timers, &server->timer, server->due, on_timer) != EW_OK)
         server->peer.conn->ops->abort(server->peer.conn);
 }
 
@@ -37,9 +37,9 @@ static void on_timer(ew__timer *timer, uint64_t now) {
     if (server->phase == EW__HTTP_CLOSED)
         return;
     if (server->phase == EW__HTTP_RUNNING || server->phase == EW__HTTP_HELD) {
-        set_due(server, home_of(server)->limits->idle_ms);
+        set_due(server, executor_of(server)->limits->idle_ms);
     } else if (now < server->due) {
-        (void)ew__timer_set(&home_of(server)->timers, timer, server->due, on_timer);
+        (void)ew__timer_set(&executor_of(server)->timers, timer, server->due, on_timer);
     } else if (ew__http1_idle(ew__http_reader(server))) {
         server->phase = EW__HTTP_CLOSED;
         conn->ops->finish(conn);
@@ -72,7 +72,7 @@ static void drop_request(ew__http_server *server) {
 
 void ew__http_server_rest(ew__http_server *server) {
     server->phase = EW__HTTP_CLOSED;
-    ew__timer_stop(&home_of(server)->timers, &server->timer);
+    ew__timer_stop(&executor_of(server)->timers, &server->timer);
     ew__buf_done(&server->ahead);
 }
 
@@ -86,7 +86,7 @@ static void close_after_answer(ew__http_server *server) {
  * the peer a `drained` event, which resumes reading. The stream's stall timer ends a client that never reads.
  */
 static bool is_backed_up(const ew__http_server *server) {
-    return server->peer.conn->out.bytes >= home_of(server)->limits->out_high_bytes;
+    return server->peer.conn->out.bytes >= executor_of(server)->limits->out_high_bytes;
 }
 
 void ew__http_exchange_done(ew__http_server *server) {
@@ -120,7 +120,7 @@ static void refuse_now(ew__http_server *server, int status, const char *text) {
 /* Room for `need` more bytes, and more than that up to the length of the body or, if that is unknown, to the limit. */
 static ew_err grow_body(ew__http_server *server, size_t need) {
     size_t want = server->body.cap * 4 > BODY_STEP ? server->body.cap * 4 : BODY_STEP;
-    uint64_t all = server->body_known ? server->body.len + server->body_left : home_of(server)->limits->frame_bytes;
+    uint64_t all = server->body_known ? server->body.len + server->body_left : executor_of(server)->limits->frame_bytes;
     if (want > all)
         want = (size_t)all;
     want = want > server->body.len + need ? want - server->body.len : need;
@@ -167,7 +167,7 @@ static ew_err take_body(ew__http_server *server, ew_str *body) {
     size_t len = 0, cap = 0;
     char *memory = ew__buf_take(&server->body, &len, &cap);
     if (ew__arena_adopt(&server->call->arena, memory, cap) != EW_OK) {
-        ew__free(home_of(server)->env, memory, cap);
+        ew__free(executor_of(server)->env, memory, cap);
         return EW_ENOMEM;
     }
     *body = ew__str(memory, len);
@@ -191,7 +191,7 @@ uint8_t *ew__http_server_reserve(ew__peer *peer, size_t *ret_size) {
 /* A body that is not read on: of a refused request, or longer than a client without a token may send. */
 static bool is_unwanted(ew__http_server *server, const ew__http_head *head) {
     ew__conn *conn = server->peer.conn;
-    bool large = head->chunked || head->length > conn->home->limits->auth_bytes;
+    bool large = head->chunked || head->length > conn->executor->limits->auth_bytes;
     return head->expect_continue || server->websocket || (large && ew__conn_is_pending(conn));
 }
 
@@ -200,7 +200,7 @@ static void on_head(ew__http_server *server) {
     ew__http_on_head(server, head);
     server->body_known = head->has_length;
     server->body_left = head->has_length ? head->length : 0;
-    ew__buf_init(&server->body, home_of(server)->env, (size_t)home_of(server)->limits->frame_bytes);
+    ew__buf_init(&server->body, executor_of(server)->env, (size_t)executor_of(server)->limits->frame_bytes);
     server->progress = PROGRESS; /* the head is over: the body has its own time */
     bool body_follows = head->chunked || (head->has_length && head->length > 0);
     if (server->reject && (server->reject == 413 || (body_follows && is_unwanted(server, head)))) {
@@ -228,7 +228,7 @@ static void open_call(ew__http_server *server) {
         ew__http_respond_error(server, 400, NONE, problem);
         return;
     }
-    if (EW__UNLIKELY(server->call->input.len > ew__payload_bytes(home_of(server)->limits))) {
+    if (EW__UNLIKELY(server->call->input.len > ew__payload_bytes(executor_of(server)->limits))) {
         ew__http_respond_error(server, 413, NONE, "the input is larger than this server accepts (frame_bytes)");
         return;
     }
@@ -251,7 +251,7 @@ static void on_end(ew__http_server *server) {
 }
 
 static void refuse_http2(ew__http_server *server) {
-    ew__log(home_of(server)->env, EW_LOG_WARN, "http",
+    ew__log(executor_of(server)->env, EW_LOG_WARN, "http",
             "refused HTTP/2 with prior knowledge: this server speaks HTTP/1.1 only");
     ew__http_write_http2_refusal(&server->peer.conn->out);
     ew__http_send_out(server);
@@ -293,7 +293,7 @@ static void take_events(ew__http_server *server) {
 
 /* After each run over the input: how long may the present phase last? */
 static void watch_phase(ew__http_server *server, bool was_idle) {
-    const ew_limits *limits = home_of(server)->limits;
+    const ew_limits *limits = executor_of(server)->limits;
     if (server->phase != EW__HTTP_READING)
         return;
     if (ew__http1_idle(ew__http_reader(server))) {
@@ -313,7 +313,7 @@ static void keep_ahead(ew__http_server *server, const uint8_t *bytes, size_t n) 
         return;
     if (ew__buf_add(&server->ahead, bytes, n) != EW_OK)
         conn->ops->abort(conn);
-    else if (server->ahead.len >= home_of(server)->limits->pipeline_bytes)
+    else if (server->ahead.len >= executor_of(server)->limits->pipeline_bytes)
         conn->ops->read(conn, false);
 }
 
@@ -359,9 +359,9 @@ ew_err ew__http_server_init(ew__peer *peer) {
     if (err != EW_OK)
         return err;
     server->phase = EW__HTTP_READING;
-    ew__buf_init(&server->ahead, home_of(server)->env, SIZE_MAX / 2); /* bounded by keep_ahead: it stops reading */
-    ew__buf_init(&server->body, home_of(server)->env, 0);
-    set_due(server, home_of(server)->limits->idle_ms);
+    ew__buf_init(&server->ahead, executor_of(server)->env, SIZE_MAX / 2); /* bounded by keep_ahead: it stops reading */
+    ew__buf_init(&server->body, executor_of(server)->env, 0);
+    set_due(server, executor_of(server)->limits->idle_ms);
     return EW_OK;
 }
 
@@ -403,7 +403,7 @@ void ew__http_server_gone(ew__peer *peer, ew_err why) {
     (void)why;
     server->phase = EW__HTTP_CLOSED;
     drop_request(server);
-    ew__timer_stop(&home_of(server)->timers, &server->timer);
+    ew__timer_stop(&executor_of(server)->timers, &server->timer);
     ew__buf_done(&server->ahead);
     ew__http1_done(ew__http_reader(server));
 }

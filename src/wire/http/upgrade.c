@@ -35,7 +35,7 @@ void ew__http_answer_upgrade(ew__http_server *server, const ew__http_head *head)
     ew__conn *conn = server->peer.conn;
     ew__ws_verdict verdict;
     ew__buf answer;
-    ew__buf_init(&answer, conn->home->env, 1024);
+    ew__buf_init(&answer, conn->executor->env, 1024);
     ew__ws_accept(head, &verdict); /* again: a request without a body is complete while its head still stands */
     if (ew__ws_accept_write(head, &verdict, NONE, &answer) == EW_OK) {
         ew__out_str(&conn->out, ew__buf_view(&answer));

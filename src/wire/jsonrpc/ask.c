@@ -30,7 +30,7 @@ void ew__jr_learn(ew__jr_peer *peer, bool everywire) {
     ew__jr_call *entry;
     peer->kind = everywire ? EW__JR_EVERYWIRE : EW__JR_OTHER;
     while ((entry = next_asking(peer)) != NULL) {
-        ew__timer_stop(&peer->peer.conn->home->timers, &entry->base.timer);
+        ew__timer_stop(&peer->peer.conn->executor->timers, &entry->base.timer);
         ew__jr_send_now(entry);
     }
 }
@@ -50,13 +50,13 @@ static void send_discover(ew__jr_peer *peer) {
 }
 
 void ew__jr_ask(ew__jr_peer *peer, ew__jr_call *entry) {
-    ew__home *home = peer->peer.conn->home;
-    uint64_t until = home->now + EW__MS(home->limits->stream_idle_ms);
+    ew__executor *executor = peer->peer.conn->executor;
+    uint64_t until = executor->now + EW__MS(executor->limits->stream_idle_ms);
     entry->phase = EW__JR_ASKING;
     if (peer->kind == EW__JR_UNKNOWN)
         send_discover(peer);
     if (entry->base.call->deadline == EW__NEVER &&
-        ew__timer_set(&home->timers, &entry->base.timer, until, on_no_answer) != EW_OK)
+        ew__timer_set(&executor->timers, &entry->base.timer, until, on_no_answer) != EW_OK)
         ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
 }
 

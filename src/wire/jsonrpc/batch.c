@@ -82,7 +82,7 @@ static bool too_many(const ew__jr_peer *peer, ew_str array) {
 }
 
 void ew__jr_serve_batch(ew__jr_peer *peer, ew_str array) {
-    const ew_env *env = peer->peer.conn->home->env;
+    const ew_env *env = peer->peer.conn->executor->env;
     ew_json_iter it = {.offset_ = 0};
     ew__json_doc doc;
     bool empty = !ew_json_next(array, &it);

@@ -28,7 +28,7 @@ static ew_call *detach(ew__jr_call *entry) {
     if (entry->base.input_open && entry->phase != EW__JR_ASKING)
         send_frame(entry, EW__RPC_STREAM_CLOSE, ew__str(NULL, 0));
     ew__rpc_call_remove(&entry->base);
-    for (uint32_t n = ew__jr_row_clear(call->home->env, &entry->left.held); n > 0; n--)
+    for (uint32_t n = ew__jr_row_clear(call->executor->env, &entry->left.held); n > 0; n--)
         ew__rpc_late(entry->base.all);
     return call;
 }
@@ -85,16 +85,16 @@ static ew_err on_input(ew_call *call, ew_str chunk) {
         ew_err err = *closed ? EW_FULL : ew__jr_send_chunk(entry, chunk);
         return *closed ? EW_FULL : err; /* the end of the connection is the call's, and follows */
     }
-    if (held->bytes + chunk.len > call->home->limits->out_max_bytes)
+    if (held->bytes + chunk.len > call->executor->limits->out_max_bytes)
         return EW_ELIMIT;
-    ew_err err = ew__jr_row_add(call->home->env, held, chunk, false);
+    ew_err err = ew__jr_row_add(call->executor->env, held, chunk, false);
     return err == EW_OK ? EW_FULL : err;
 }
 
 static void on_input_end(ew_call *call) {
     ew__jr_call *entry = call->callee_ud;
     if (entry->phase == EW__JR_ASKING) {
-        if (ew__jr_row_add(call->home->env, &entry->left.held, ew__str(NULL, 0), true) != EW_OK)
+        if (ew__jr_row_add(call->executor->env, &entry->left.held, ew__str(NULL, 0), true) != EW_OK)
             ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
@@ -128,12 +128,13 @@ static void send_cancel(ew__jr_call *entry) {
  */
 static void on_cancel(ew_call *call, ew__cancel_why why) {
     ew__jr_call *entry = call->callee_ud;
-    ew__home *home = call->home;
+    ew__executor *executor = call->executor;
     bool waits = why == EW__CANCEL_ASKED && entry->phase != EW__JR_ASKING;
     if (entry->phase != EW__JR_ASKING)
         send_cancel(entry);
     entry->cancelling = true;
-    if (!waits || ew__timer_set(&home->timers, &entry->base.timer, home->now + EW__MS(CANCEL_MS), on_no_end) != EW_OK)
+    if (!waits ||
+        ew__timer_set(&executor->timers, &entry->base.timer, executor->now + EW__MS(CANCEL_MS), on_no_end) != EW_OK)
         ew__jr_fail(entry, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled");
 }
 
@@ -216,7 +217,7 @@ static ew_err send_request(ew__jr_peer *peer, ew_call *call, ew_str id) {
     ew_err err = EW_OK;
     ew_str params = call->input, method;
     ew_str action = call->kind == EW__CALL_LIST ? EW_STR("rpc.discover") : call->key;
-    ew__buf_init(&buf, call->home->env, SIZE_MAX / 2);
+    ew__buf_init(&buf, call->executor->env, SIZE_MAX / 2);
     if (EW__UNLIKELY(!quote_plain(action, &query, room, &method))) {
         err = ew__jr_write_method(&buf, action, &query);
         method = ew__buf_view(&buf);
@@ -262,7 +263,7 @@ static void send_held(ew__jr_call *entry) {
         } else {
             err = ew__jr_send_chunk(entry, ew__str(item->bytes, item->len));
         }
-        ew__jr_held_free(call->home->env, item);
+        ew__jr_held_free(call->executor->env, item);
     }
     if (err < 0 && !ew__jr_peer_of(entry)->reader.closed) /* else the call ends with the connection */
         fail_input(entry, err);
@@ -304,7 +305,7 @@ static ew_err choose_id(ew__jr_peer *peer, ew__jr_call *entry) {
     if (call->wire_id.len == 0)
         return ew__arena_str(&call->arena, ew__str(id, ew__rpc_ids_next(&peer->ids, id)), &entry->base.id);
     ew__buf quoted;
-    ew__buf_init(&quoted, call->home->env, SIZE_MAX / 2);
+    ew__buf_init(&quoted, call->executor->env, SIZE_MAX / 2);
     ew_err err = ew__json_write_str(&quoted, call->wire_id, false);
     if (err == EW_OK)
         err = ew__arena_str(&call->arena, ew__buf_view(&quoted), &entry->base.id);
@@ -348,7 +349,7 @@ ew_err ew__jr_open(ew__peer *base, ew_call *call) {
 static void on_silence(ew__timer *timer, uint64_t now) {
     ew__jr_call *entry = ew__container_of(timer, ew__jr_call, base.timer);
     bool heard =
-        entry->base.blocked || now < entry->base.heard_at + EW__MS(entry->base.call->home->limits->stream_idle_ms);
+        entry->base.blocked || now < entry->base.heard_at + EW__MS(entry->base.call->executor->limits->stream_idle_ms);
     if (entry->base.blocked)
         entry->base.heard_at = now; /* it is our own reader that is slow */
     if (heard && ew__rpc_call_watch_silence(&entry->base, on_silence) == EW_OK)
@@ -457,7 +458,7 @@ static void deliver_held(ew__jr_call *entry) {
         } else {
             lives = take_data(entry, data);
         }
-        ew__jr_held_free(call->home->env, item);
+        ew__jr_held_free(call->executor->env, item);
     }
     ew_call_unref(call);
 }
@@ -469,7 +470,7 @@ static void open_stream(ew__jr_call *entry, ew_str result) {
         return;
     }
     entry->phase = EW__JR_STREAMING;
-    entry->base.heard_at = call->home->now;
+    entry->base.heard_at = call->executor->now;
     if (!entry->cancelling && ew__rpc_call_watch_silence(&entry->base, on_silence) != EW_OK) {
         ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
         return;
@@ -481,7 +482,7 @@ static void on_listing(ew__jr_call *entry, ew_str document) {
     ew__jr_peer *peer = ew__jr_peer_of(entry);
     bool everywire = ew__jr_is_everywire(document);
     ew__buf listing;
-    ew__buf_init(&listing, entry->base.call->home->env, SIZE_MAX / 2);
+    ew__buf_init(&listing, entry->base.call->executor->env, SIZE_MAX / 2);
     ew_err err = ew__jr_read_discover(&listing, document);
     if (err == EW_OK)
         done(entry, ew__buf_view(&listing));
@@ -541,13 +542,13 @@ static void hold_frame(ew__jr_call *entry, const ew__rpc *message) {
     if (held->n >= HELD_MAX || held->bytes + message->data.len > HELD_MAX_BYTES)
         ew__jr_fail(entry, EW_ORIGIN_PROTOCOL, EW_STATUS_RESOURCE_EXHAUSTED,
                     "too many frames came before the response that opens their stream");
-    else if (ew__jr_row_add(entry->base.call->home->env, held, message->data,
+    else if (ew__jr_row_add(entry->base.call->executor->env, held, message->data,
                             message->stream == EW__RPC_STREAM_CLOSE) != EW_OK)
         ew__jr_fail(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
 }
 
 void ew__jr_answer_row(ew__jr_call *entry, const ew_str *row, size_t *n) {
-    entry->base.heard_at = entry->base.call->home->now;
+    entry->base.heard_at = entry->base.call->executor->now;
     entry->base.all->speaks = &entry->base;
     (void)give_row(entry, row, n);
 }
@@ -558,7 +559,7 @@ void ew__jr_answer_chunk(ew__jr_call *entry, ew_str data) {
 }
 
 void ew__jr_answer_frame(ew__jr_call *entry, const ew__rpc *message) {
-    entry->base.heard_at = entry->base.call->home->now;
+    entry->base.heard_at = entry->base.call->executor->now;
     if (entry->phase == EW__JR_SENT)
         hold_frame(entry, message);
     else if (entry->phase != EW__JR_STREAMING)

@@ -91,7 +91,7 @@ struct ew__jr_peer {
     uint8_t framing; /* of what we write */
 };
 
-static inline const ew_limits *ew__jr_limits(const ew__jr_peer *peer) { return peer->peer.conn->home->limits; }
+static inline const ew_limits *ew__jr_limits(const ew__jr_peer *peer) { return peer->peer.conn->executor->limits; }
 
 static inline ew__jr_peer *ew__jr_peer_of(const ew__jr_call *entry) {
     return ew__container_of(entry->base.all, ew__jr_peer, calls);

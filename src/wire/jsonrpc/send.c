@@ -15,7 +15,7 @@ void ew__jr_send(ew__jr_peer *peer, const ew__rpc_out *message, ew_call *owner) 
 void ew__jr_send_error(ew__jr_peer *peer, ew_str id, int64_t code, const char *message) {
     ew__rpc_out out;
     ew__buf error;
-    ew__buf_init(&error, peer->peer.conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&error, peer->peer.conn->executor->env, SIZE_MAX / 2);
     (void)ew__rpc_write_error(&error, code, ew_str_from(message), ew__str(NULL, 0));
     ew__rpc_put_error(&out, id,
                       error.err ? EW_STR("{\"code\":-32603,\"message\":\"out of memory\"}") : ew__buf_view(&error));
@@ -25,7 +25,7 @@ void ew__jr_send_error(ew__jr_peer *peer, ew_str id, int64_t code, const char *m
 
 ew_err ew__jr_one_line(const ew__jr_peer *peer, ew_str json, ew__buf *buf, ew_str *ret) {
     *ret = json;
-    ew__buf_init(buf, peer->peer.conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(buf, peer->peer.conn->executor->env, SIZE_MAX / 2);
     if (EW__LIKELY(!ew__json_has_newline(json)) || peer->framing == EW__FRAMING_HEADERS)
         return EW_OK;
     ew_err err = ew__json_minify(buf, json);

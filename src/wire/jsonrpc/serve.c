@@ -20,7 +20,7 @@ static void respond(ew__jr_peer *peer, ew__jr_batch *batch, const ew__rpc_out *m
 static ew_str error_text(ew__jr_peer *peer, ew__buf *buf, int64_t code, const ew_fault *fault) {
     ew_fault plain = {.status = fault->status};
     ew__buf line;
-    ew__buf_init(buf, peer->peer.conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(buf, peer->peer.conn->executor->env, SIZE_MAX / 2);
     ew_err err = ew__jr_write_fault(buf, code, fault);
     bool fits = ew__rpc_fits(&peer->calls, buf->len + 4096);
     if (err == EW_OK && !(fits && ew__rpc_fault_has_place(&peer->calls, buf->len))) {
@@ -28,7 +28,7 @@ static ew_str error_text(ew__jr_peer *peer, ew__buf *buf, int64_t code, const ew
         err = ew__jr_write_fault(buf, code, &plain); /* the status is what matters */
     }
     if (err == EW_OK && ew__json_has_newline(ew__buf_view(buf))) { /* in the details */
-        ew__buf_init(&line, peer->peer.conn->home->env, SIZE_MAX / 2);
+        ew__buf_init(&line, peer->peer.conn->executor->env, SIZE_MAX / 2);
         err = ew__json_minify(&line, ew__buf_view(buf));
         ew__buf_done(buf);
         *buf = line;
@@ -179,7 +179,7 @@ void ew__jr_give_up(ew__jr_call *entry, int64_t code, ew_status status, const ch
 static void on_silence(ew__timer *timer, uint64_t now) {
     ew__jr_call *entry = ew__container_of(timer, ew__jr_call, base.timer);
     bool heard =
-        entry->base.blocked || now < entry->base.heard_at + EW__MS(entry->base.call->home->limits->stream_idle_ms);
+        entry->base.blocked || now < entry->base.heard_at + EW__MS(entry->base.call->executor->limits->stream_idle_ms);
     if (entry->base.blocked)
         entry->base.heard_at = now; /* it is our own reader that is slow */
     if (!heard || ew__rpc_call_watch_silence(&entry->base, on_silence) != EW_OK)
@@ -203,9 +203,9 @@ static ew__jr_call *fill_call(ew__jr_peer *peer, ew_call *call, const ew__rpc *m
     call->wants_chunks = entry->streams;
     call->has_input = entry->base.input_open;
     call->hops = query->hops;
-    uint64_t most = call->home->limits->call_ms;
+    uint64_t most = call->executor->limits->call_ms;
     if (most)
-        call->deadline = call->home->now + EW__MS(most);
+        call->deadline = call->executor->now + EW__MS(most);
     if (ew__arena_str(&call->arena, message->id, &entry->base.id) != EW_OK)
         return NULL;
     if (message->params.len && ew__arena_str(&call->arena, message->params, &call->input) != EW_OK)
@@ -222,7 +222,7 @@ static ew_err keep(ew__jr_call *entry, const ew__rpc *message) {
     if (entry->base.id.len && entry->base.id.ptr[0] != 'n')
         err = ew__rpc_call_index(&entry->base);
     if (err == EW_OK && entry->base.input_open) {
-        entry->base.heard_at = entry->base.call->home->now;
+        entry->base.heard_at = entry->base.call->executor->now;
         err = ew__rpc_call_watch_silence(&entry->base, on_silence);
     }
     return err;
@@ -230,7 +230,7 @@ static ew_err keep(ew__jr_call *entry, const ew__rpc *message) {
 
 /* Frames that have overtaken their request. The call may end at each of them. */
 static void feed(ew__jr_peer *peer, ew_str id, ew__jr_row *early) {
-    const ew_env *env = peer->peer.conn->home->env;
+    const ew_env *env = peer->peer.conn->executor->env;
     ew__jr_held *item;
     while ((item = ew__jr_row_take(early)) != NULL) {
         ew__jr_call *entry = ew__jr_find(&peer->calls.served, id);
@@ -247,7 +247,7 @@ static void feed(ew__jr_peer *peer, ew_str id, ew__jr_row *early) {
 
 static void open_call(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch, ew__action *action,
                       const ew__jr_query *query) {
-    ew_call *call = ew__call_new(peer->peer.conn->home, &caller, NULL);
+    ew_call *call = ew__call_new(peer->peer.conn->executor, &caller, NULL);
     ew__jr_call *entry = call ? fill_call(peer, call, message, query) : NULL;
     bool ended = false;
     if (!entry) {
@@ -302,9 +302,9 @@ static void discover(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *ba
     ew_str text;
     ew_fault fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED,
                       .message = EW_STR("the list is too large for this connection")};
-    ew__buf_init(&document, conn->home->env, SIZE_MAX / 2);
-    ew_err err =
-        ew__gate_list(conn->home, ew__conn_who(conn), ew__wire_jsonrpc.name, conn->site->actions, &own, &text, &fault);
+    ew__buf_init(&document, conn->executor->env, SIZE_MAX / 2);
+    ew_err err = ew__gate_list(conn->executor, ew__conn_who(conn), ew__wire_jsonrpc.name, conn->site->actions, &own,
+                               &text, &fault);
     if (err == EW_OK)
         err = ew__jr_write_discover(&document, text);
     if (err == EW_OK)
@@ -341,7 +341,7 @@ static void show_token(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *
     ew_str token = ew_json_typeof(message->params) == EW_JSON_OBJECT
                        ? ew__rpc_text(ew_json_member(message->params, EW_STR("token")), buf, sizeof buf)
                        : ew__str(NULL, 0);
-    bool good = ew__gate_show(conn->home, ew__conn_who(conn), token, &fault);
+    bool good = ew__gate_present_token(conn->executor, ew__conn_who(conn), token, &fault);
     ew__rpc_reader_authenticated(&peer->reader);
     if (message->id.len && good) {
         ew__rpc_put_result(&out, message->id, 0, EW_STR("null"));
@@ -359,7 +359,7 @@ static bool admit(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch
         show_token(peer, message, batch);
         return false;
     }
-    if (ew__gate_knows(conn->home, ew__conn_who(conn), &fault))
+    if (ew__gate_is_authenticated(conn->executor, ew__conn_who(conn), &fault))
         return true;
     if (message->id.len)
         refuse_with(peer, batch, message->id, 0, &fault);
@@ -430,7 +430,7 @@ void ew__jr_serve(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch
         return;
     }
     ew_str method = ew__rpc_text(message->method, buf, sizeof buf);
-    if (EW__UNLIKELY(peer->peer.conn->home->gate != NULL) && !admit(peer, message, batch, method)) {
+    if (EW__UNLIKELY(peer->peer.conn->executor->gate != NULL) && !admit(peer, message, batch, method)) {
         /* said so, if it can be */
     } else if (is_taken(peer, message))
         refuse(peer, batch, message->id, EW__RPC_INVALID_REQUEST, EW_STATUS_INVALID_ARGUMENT,
@@ -465,12 +465,12 @@ void ew__jr_serve_frame(ew__jr_call *entry, const ew__rpc *message) {
         ew__rpc_late(entry->base.all);
         return;
     }
-    entry->base.heard_at = entry->base.call->home->now;
+    entry->base.heard_at = entry->base.call->executor->now;
     if (message->stream == EW__RPC_STREAM_DATA) {
         on_input(entry, message->data.len ? message->data : EW_STR("null"));
         return;
     }
     entry->base.input_open = false;
-    ew__timer_stop(&entry->base.call->home->timers, &entry->base.timer);
+    ew__timer_stop(&entry->base.call->executor->timers, &entry->base.timer);
     ew__call_input_end(entry->base.call); /* it may have ended, and entry gone */
 }

@@ -75,7 +75,7 @@ uint32_t ew__jr_row_clear(const ew_env *env, ew__jr_row *row) {
 
 /* ---- strays ---- */
 
-static const ew_env *env_of(const ew__jr_peer *peer) { return peer->peer.conn->home->env; }
+static const ew_env *env_of(const ew__jr_peer *peer) { return peer->peer.conn->executor->env; }
 
 static void forget(struct ew__jr_strays *all, stray *s) {
     const ew_env *env = env_of(all->peer);
@@ -96,7 +96,7 @@ static void on_time(ew__timer *timer, uint64_t now) {
             forget(all, s);
     }
     if (all->first &&
-        ew__timer_set(&all->peer->peer.conn->home->timers, timer, now + EW__MS(EARLY_MS), on_time) != EW_OK)
+        ew__timer_set(&all->peer->peer.conn->executor->timers, timer, now + EW__MS(EARLY_MS), on_time) != EW_OK)
         ew__jr_strays_free(all->peer);
 }
 
@@ -119,20 +119,20 @@ static stray *find(const ew__jr_peer *peer, ew_str id) {
 
 /* NULL when there is no memory, or too many, or the id is too long to be kept for nothing. */
 static stray *add(ew__jr_peer *peer, ew_str id, uint64_t ms) {
-    ew__home *home = peer->peer.conn->home;
+    ew__executor *executor = peer->peer.conn->executor;
     struct ew__jr_strays *all = strays_of(peer);
     char buf[KEY_ROOM];
     ew_str key = ew__rpc_key(id, buf, sizeof buf);
-    stray *s = all && all->n < IDS_MAX && key.len <= KEY_ROOM ? ew__zalloc(home->env, sizeof *s + key.len) : NULL;
+    stray *s = all && all->n < IDS_MAX && key.len <= KEY_ROOM ? ew__zalloc(executor->env, sizeof *s + key.len) : NULL;
     if (!s)
         return NULL;
     s->key_len = key.len;
     memcpy(s->key, key.ptr, key.len);
-    s->until = home->now + EW__MS(ms);
+    s->until = executor->now + EW__MS(ms);
     bool timed = ew__timer_active(&all->timer) ||
-                 ew__timer_set(&home->timers, &all->timer, home->now + EW__MS(EARLY_MS), on_time) == EW_OK;
+                 ew__timer_set(&executor->timers, &all->timer, executor->now + EW__MS(EARLY_MS), on_time) == EW_OK;
     if (!timed || ew__map_put(&all->by_key, ew__str(s->key, s->key_len), s) != EW_OK) {
-        ew__free(home->env, s, sizeof *s + s->key_len);
+        ew__free(executor->env, s, sizeof *s + s->key_len);
         return NULL;
     }
     EW__LIST_ADD(all->first, s);
@@ -194,7 +194,7 @@ void ew__jr_strays_free(ew__jr_peer *peer) {
         return;
     while (all->first)
         forget(all, all->first);
-    ew__timer_stop(&peer->peer.conn->home->timers, &all->timer);
+    ew__timer_stop(&peer->peer.conn->executor->timers, &all->timer);
     ew__map_done(&all->by_key);
     ew__free(env_of(peer), all, sizeof *all);
     peer->strays = NULL;

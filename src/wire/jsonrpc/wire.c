@@ -79,7 +79,7 @@ static void learn_framing(ew__jr_peer *peer) {
     if (framing == EW__FRAMING_AUTO || framing == peer->framing)
         return;
     if (peer->peer.role == EW__CALL)
-        ew__log(peer->peer.conn->home->env, EW_LOG_WARN, "jsonrpc",
+        ew__log(peer->peer.conn->executor->env, EW_LOG_WARN, "jsonrpc",
                 "the peer writes Content-Length headers, we wrote lines: from now on we write headers too");
     peer->framing = framing;
 }
@@ -224,7 +224,7 @@ static ew_err show_token(ew__jr_peer *peer) {
     ew__buf params;
     if (peer->peer.role != EW__CALL || token.len == 0)
         return EW_OK;
-    ew__buf_init(&params, peer->peer.conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&params, peer->peer.conn->executor->env, SIZE_MAX / 2);
     ew_err err = ew__json_format(&params, "{\"token\":%q}", token);
     if (err == EW_OK) {
         ew__rpc_put_request(&message, ew__str(NULL, 0), EW_STR("\"" EW__AUTH_METHOD "\""), 0, ew__buf_view(&params));
@@ -241,7 +241,7 @@ static ew_err init(ew__peer *base) {
     if (base->role == EW__CALL && base->conn->site->dialect & EW__JSONRPC_NO_DISCOVER)
         peer->kind = EW__JR_OTHER;
     ew__rpc_calls_init(&peer->calls, base->conn, &calls_ops);
-    ew__rpc_ids_init(&peer->ids, base->conn->home->env);
+    ew__rpc_ids_init(&peer->ids, base->conn->executor->env);
     ew__rpc_reader_init(&peer->reader, base, &peer->calls, &reader_ops,
                         base->role == EW__SERVE ? framing : EW__FRAMING_AUTO);
     return show_token(peer);

@@ -58,7 +58,7 @@ static const ew__callee_ops callee = {
 
 uint32_t ew__mem_capacity(const ew__peer *peer) {
     const ew__mem_peer *mem = (const ew__mem_peer *)(const void *)peer;
-    uint64_t most = peer->conn->home->limits->calls_per_connection;
+    uint64_t most = peer->conn->executor->limits->calls_per_connection;
     if (mem->closed || mem->draining || mem->sent.n >= most)
         return 0;
     return (uint32_t)(most - mem->sent.n);

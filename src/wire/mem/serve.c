@@ -63,13 +63,13 @@ static const ew__caller_ops caller = {
 /* ---- what the wire tells: into the call ---- */
 
 static void read_deadline(ew_call *call, uint64_t ms) {
-    ew__home *home = call->home;
-    uint64_t most = home->limits->call_ms;
+    ew__executor *executor = call->executor;
+    uint64_t most = executor->limits->call_ms;
     if (most && ms > most)
         ms = most;
     if (ms == UINT64_MAX)
         return;
-    uint64_t now = ew__home_read_clock(home);
+    uint64_t now = ew__executor_read_clock(executor);
     call->deadline = ms >= (EW__NEVER - now) / 1000000 ? EW__NEVER - 1 : now + EW__MS(ms);
 }
 
@@ -81,7 +81,7 @@ static ew_err fill_call(ew_call *call, const ew__mem_frame *frame) {
     call->has_input = (frame->flags & EW__MEM_HAS_INPUT) != 0;
     call->attempt = (uint32_t)frame->attempt;
     call->hops = frame->hops;
-    (void)ew__trace_continue(&call->trace, &call->home->rng, frame->traceparent);
+    (void)ew__trace_continue(&call->trace, &call->executor->rng, frame->traceparent);
     read_deadline(call, frame->number);
     const ew_str input = ew_json_get(frame->payload, ""); /* without white space around it */
     const ew_str texts[] = {input, frame->context, frame->labels, frame->tracestate};
@@ -93,7 +93,7 @@ static ew_err fill_call(ew_call *call, const ew__mem_frame *frame) {
 }
 
 static void open_call(ew__mem_peer *peer, const ew__mem_frame *frame, ew__action *action) {
-    ew_call *call = ew__call_new(peer->peer.conn->home, &caller, NULL);
+    ew_call *call = ew__call_new(peer->peer.conn->executor, &caller, NULL);
     ew__mem_call *entry = call ? ew_call_alloc(call, sizeof *entry) : NULL;
     if (!entry || fill_call(call, frame) != EW_OK) {
         if (call)
@@ -126,7 +126,7 @@ static void list(ew__mem_peer *peer, uint32_t id) {
     ew__buf own;
     ew_fault fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED,
                       .message = EW_STR("the list is too large for this connection")};
-    ew_err err = ew__gate_list(conn->home, ew__conn_who(conn), ew__wire_mem.name, conn->site->actions, &own,
+    ew_err err = ew__gate_list(conn->executor, ew__conn_who(conn), ew__wire_mem.name, conn->site->actions, &own,
                                &frame.payload, &fault);
     if (err == EW_OK && ew__mem_fits(peer, &frame))
         ew__mem_send(peer, &frame);
@@ -144,7 +144,7 @@ static ew_err on_open(ew__mem_peer *peer, const ew__mem_frame *frame) {
         refuse_busy(peer, frame->id, EW_STATUS_UNAVAILABLE, EW_STR("going down"));
     } else if (!site->actions) {
         refuse(peer, frame->id, EW_STATUS_UNIMPLEMENTED, EW_STR("this side offers no actions"));
-    } else if (peer->served.n >= peer->peer.conn->home->limits->calls_per_connection) {
+    } else if (peer->served.n >= peer->peer.conn->executor->limits->calls_per_connection) {
         refuse_busy(peer, frame->id, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("too many calls on this connection"));
     } else if (frame->flags & EW__MEM_LIST) {
         list(peer, frame->id);

@@ -7,7 +7,7 @@
 
 static ew__mem_peer *mem_of(ew__peer *peer) { return (ew__mem_peer *)(void *)peer; }
 
-static const ew_limits *limits_of(const ew__mem_peer *peer) { return peer->peer.conn->home->limits; }
+static const ew_limits *limits_of(const ew__mem_peer *peer) { return peer->peer.conn->executor->limits; }
 
 /* ---- the calls of a connection ---- */
 
@@ -41,7 +41,7 @@ ew__mem_call *ew__mem_find(const ew__mem_list *list, uint32_t id) {
 }
 
 void ew__mem_late(ew__mem_peer *peer) {
-    atomic_fetch_add_explicit(&peer->peer.conn->home->dropped, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&peer->peer.conn->executor->dropped, 1, memory_order_relaxed);
 }
 
 /* ---- sending ---- */
@@ -193,7 +193,7 @@ static int sniff(const uint8_t *bytes, size_t n) {
 }
 
 static ew_err init(ew__peer *peer) {
-    ew__buf_init(&mem_of(peer)->in, peer->conn->home->env,
+    ew__buf_init(&mem_of(peer)->in, peer->conn->executor->env,
                  SIZE_MAX / 2); /* a frame's length is checked before it is waited for */
     return EW_OK;
 }

@@ -11,7 +11,7 @@
 
 static ew__rf_call *rf_call(ew__rpc_call *entry) { return (ew__rf_call *)(void *)entry; }
 
-static ew__timers *timers_of(const ew__rf_call *entry) { return &entry->base.call->home->timers; }
+static ew__timers *timers_of(const ew__rf_call *entry) { return &entry->base.call->executor->timers; }
 
 /* ---- the end of a call ---- */
 
@@ -110,7 +110,7 @@ static ew_err send_input(ew__rf_call *entry, ew_str chunk) {
 static ew_err hold_input(ew__rf_call *entry, ew_str chunk) {
     ew__buf *held = &entry->left.held;
     size_t len = chunk.len;
-    const ew_limits *limits = entry->base.call->home->limits;
+    const ew_limits *limits = entry->base.call->executor->limits;
     if (held->len + len > limits->out_max_bytes)
         return EW_ELIMIT;
     if (ew__buf_reserve(held, sizeof len + len) != EW_OK)
@@ -193,7 +193,7 @@ static void send_cancel(ew__rf_call *entry) {
     if (entry->left.asked || (trace.len == 0 && !peer->everywire))
         return; /* runActionState will bring it */
     entry->left.asked = true;
-    ew__buf_init(&params, ew__rf_home(peer)->env, SIZE_MAX / 2);
+    ew__buf_init(&params, ew__rf_executor(peer)->env, SIZE_MAX / 2);
     if (peer->everywire)
         (void)ew__json_format(&params, "{\"requestId\":%j}", entry->base.id);
     else /* nothing more: the Python runtime refuses members that it does not know */
@@ -215,8 +215,8 @@ static void on_cancel(ew_call *call, ew__cancel_why why) {
     ew__rf_call *entry = call->callee_ud;
     entry->left.cancelling = true;
     send_cancel(entry);
-    if (why != EW__CANCEL_ASKED ||
-        ew__timer_set(timers_of(entry), &entry->base.timer, call->home->now + EW__MS(CANCEL_MS), on_no_end) != EW_OK)
+    if (why != EW__CANCEL_ASKED || ew__timer_set(timers_of(entry), &entry->base.timer,
+                                                 call->executor->now + EW__MS(CANCEL_MS), on_no_end) != EW_OK)
         ew__rf_fail(entry, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled");
 }
 
@@ -325,7 +325,7 @@ static ew_err send_run(ew__rf_peer *peer, ew__rf_call *entry) {
     char between[BETWEEN_ROOM];
     ew__rpc_out out;
     ew__buf escaped;
-    ew__buf_init(&escaped, call->home->env, SIZE_MAX / 2);
+    ew__buf_init(&escaped, call->executor->env, SIZE_MAX / 2);
     if (EW__UNLIKELY(!ew__rf_is_plain(key))) {
         err = ew__json_write_str(&escaped, key, false);
         key = err == EW_OK ? ew__str(escaped.ptr + 1, escaped.len - 2) : key;
@@ -356,7 +356,7 @@ static ew_err add_call(ew__rf_peer *peer, ew__rf_call *entry, ew_call *call) {
     entry->base.call = call;
     entry->base.id = ew__str(entry->left.id, ew__rpc_ids_next(&peer->ids, entry->left.id));
     entry->base.own_id = true;
-    ew__buf_init(&entry->left.held, call->home->env, SIZE_MAX / 2);
+    ew__buf_init(&entry->left.held, call->executor->env, SIZE_MAX / 2);
     return ew__rpc_call_send(&entry->base, &callee);
 }
 
@@ -372,7 +372,8 @@ ew_err ew__rf_open(ew__peer *base, ew_call *call) {
     }
     ew_err err = send_request(peer, entry);
     if (err == EW_OK && call->has_input &&
-        ew__timer_set(timers_of(entry), &entry->base.timer, call->home->now + EW__MS(STATE_MS), on_no_state) != EW_OK)
+        ew__timer_set(timers_of(entry), &entry->base.timer, call->executor->now + EW__MS(STATE_MS), on_no_state) !=
+            EW_OK)
         err = EW_ENOMEM;
     if (err != EW_OK)
         fail_as(entry, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,

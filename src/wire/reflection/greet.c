@@ -10,12 +10,12 @@
 /* ---- the runtime ---- */
 
 void ew__rf_register(ew__rf_peer *peer) {
-    static const ew__self nobody = {.id = {"0", 1}};
-    const ew__self *self = peer->peer.conn->site->self;
+    static const ew__runtime_identity nobody = {.id = {"0", 1}};
+    const ew__runtime_identity *self = peer->peer.conn->site->self;
     ew__rpc_out message;
     ew__buf params;
     self = self ? self : &nobody;
-    ew__buf_init(&params, ew__rf_home(peer)->env, SIZE_MAX / 2);
+    ew__buf_init(&params, ew__rf_executor(peer)->env, SIZE_MAX / 2);
     (void)ew__json_format(&params, "{\"id\":%q,\"pid\":%lld,\"name\":%q,\"genkitVersion\":%q", self->id,
                           (long long)self->pid, self->name.len ? self->name : self->id, self->version);
     (void)ew__json_format(&params, ",\"reflectionApiSpecVersion\":%d,\"envs\":[\"dev\"]}", VERSION_OF_PROTOCOL);
@@ -46,7 +46,7 @@ void ew__rf_registered(ew__rf_peer *peer, const ew__rpc *message) {
     peer->register_id_len = 0;
     if (message->kind == EW__RPC_ERROR) {
         ew__rpc_read_error(message->error, buf, sizeof buf, &error);
-        ew__log(ew__rf_home(peer)->env, EW_LOG_WARN, "reflection", "the manager refuses us: %.*s",
+        ew__log(ew__rf_executor(peer)->env, EW_LOG_WARN, "reflection", "the manager refuses us: %.*s",
                 (int)(error.message.len < 200 ? error.message.len : 200), error.message.ptr);
         ew__rf_close(peer, EW__WS_NORMAL, "refused");
         return;
@@ -73,7 +73,7 @@ static void answer(ew__rf_peer *peer, ew_str id) {
     ew_str url = peer->peer.conn->site->telemetry;
     ew__rpc_out message;
     ew__buf object;
-    ew__buf_init(&object, ew__rf_home(peer)->env, SIZE_MAX / 2);
+    ew__buf_init(&object, ew__rf_executor(peer)->env, SIZE_MAX / 2);
     if (url.len)
         (void)ew__json_format(&object, "{\"telemetryServerUrl\":%q}", url);
     if (id.len) {
@@ -93,7 +93,7 @@ void ew__rf_on_register(ew__rf_peer *peer, const ew__rpc *message) {
     const char *problem = ew__rf_read_register(message->params, &who);
     ew_status status = EW_STATUS_INVALID_ARGUMENT;
     if (!problem && conn->ops->greet) {
-        const ew__self self = {.id = who.id, .name = who.name, .version = who.version, .pid = who.pid};
+        const ew__runtime_identity self = {.id = who.id, .name = who.name, .version = who.version, .pid = who.pid};
         problem = conn->ops->greet(conn, &self);
         status = EW_STATUS_FAILED_PRECONDITION;
     }

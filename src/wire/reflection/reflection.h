@@ -81,7 +81,7 @@ typedef struct ew__rf_peer {
     bool closed;                       /* nothing more is read or written */
 } ew__rf_peer;
 
-static inline ew__home *ew__rf_home(const ew__rf_peer *peer) { return peer->peer.conn->home; }
+static inline ew__executor *ew__rf_executor(const ew__rf_peer *peer) { return peer->peer.conn->executor; }
 static inline ew__rf_peer *ew__rf_of(const ew__rpc_call *entry) {
     return ew__container_of(entry->all, ew__rf_peer, calls);
 }

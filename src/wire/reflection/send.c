@@ -124,7 +124,7 @@ void ew__rf_send_error(ew__rf_peer *peer, ew_str id, int64_t code, const ew_faul
     const ew_fault plain = {.status = fault->status};
     ew__rpc_out out;
     ew__buf buf;
-    ew__buf_init(&buf, ew__rf_home(peer)->env, SIZE_MAX / 2);
+    ew__buf_init(&buf, ew__rf_executor(peer)->env, SIZE_MAX / 2);
     ew_err err = ew__rf_write_fault(&buf, code, fault, trace_id);
     size_t len = buf.len + id.len + 64;
     if (err == EW_OK && !(ew__rpc_fits(&peer->calls, len) && ew__rpc_fault_has_place(&peer->calls, len))) {
@@ -154,12 +154,12 @@ static void earlier(due *first, uint64_t at, const char *why) {
 
 /* What comes next if the peer says nothing. */
 static due next_due(const ew__rf_peer *peer) {
-    const ew_limits *limits = ew__rf_home(peer)->limits;
+    const ew_limits *limits = ew__rf_executor(peer)->limits;
     due first = {EW__NEVER, NULL};
     if (peer->dial)
         return (due){peer->opened_at + EW__MS(limits->head_ms), "the opening handshake took too long"};
     if (peer->paused)
-        return (due){ew__rf_home(peer)->now + EW__MS(PING_MS), NULL}; /* the silence is ours */
+        return (due){ew__rf_executor(peer)->now + EW__MS(PING_MS), NULL}; /* the silence is ours */
     earlier(&first, peer->heard_at + EW__MS(PING_MS + (peer->pinged ? PONG_MS : 0)),
             peer->pinged ? "the peer does not answer" : NULL);
     if (peer->peer.role == EW__CALL && !peer->registered)
@@ -181,7 +181,7 @@ static void on_pulse(ew__timer *timer, uint64_t now) {
     if (peer->closed)
         return;
     if (now >= next.at && next.why) {
-        ew__log(ew__rf_home(peer)->env, EW_LOG_WARN, "reflection", "connection closed: %s", next.why);
+        ew__log(ew__rf_executor(peer)->env, EW_LOG_WARN, "reflection", "connection closed: %s", next.why);
         if (peer->dial || peer->pinged)
             ew__rf_abort(peer); /* nobody is there to be told */
         else
@@ -195,10 +195,10 @@ static void on_pulse(ew__timer *timer, uint64_t now) {
 
 /* The timer looks for itself when it fires: what comes only notes its time. */
 void ew__rf_watch(ew__rf_peer *peer) {
-    ew__home *home = ew__rf_home(peer);
+    ew__executor *executor = ew__rf_executor(peer);
     uint64_t at = next_due(peer).at;
     if (peer->closed || (ew__timer_active(&peer->pulse) && peer->pulse.at <= at))
         return;
-    if (ew__timer_set(&home->timers, &peer->pulse, at, on_pulse) != EW_OK)
+    if (ew__timer_set(&executor->timers, &peer->pulse, at, on_pulse) != EW_OK)
         ew__rf_abort(peer);
 }

@@ -23,7 +23,7 @@ static void refuse(ew__rf_peer *peer, const ew__rpc *message, int64_t code, ew_s
 static void refuse_name(ew__rf_peer *peer, const ew__rpc *message, int64_t code, ew_status status, const char *before,
                         ew_str name, const char *after) {
     ew__buf text;
-    ew__buf_init(&text, ew__rf_home(peer)->env, SIZE_MAX / 2);
+    ew__buf_init(&text, ew__rf_executor(peer)->env, SIZE_MAX / 2);
     (void)ew__buf_cstr(&text, before);
     (void)ew__buf_str(&text, ew__str(name.ptr, name.len < 400 ? name.len : 400));
     (void)ew__buf_cstr(&text, after);
@@ -180,11 +180,11 @@ static ew__rf_call *fill_call(ew__rf_peer *peer, ew_call *call, const ew__rpc *m
     call->wants_chunks = run->stream;
     call->has_input = run->stream_input;
     call->hops = run->hops;
-    uint64_t most = call->home->limits->call_ms;
+    uint64_t most = call->executor->limits->call_ms;
     if (most)
-        call->deadline = call->home->now + EW__MS(most);
+        call->deadline = call->executor->now + EW__MS(most);
     if (run->traceparent.len)
-        (void)ew__trace_continue(&call->trace, &call->home->rng, run->traceparent); /* a bad one: a new trace */
+        (void)ew__trace_continue(&call->trace, &call->executor->rng, run->traceparent); /* a bad one: a new trace */
     bool none = run->input.len == 0 || run->input.ptr[0] == 'n';
     ew_str input = none && run->init.len ? run->init : run->input;
     if (ew__arena_str(arena, message->id, &entry->base.id) != EW_OK ||
@@ -206,7 +206,7 @@ static ew_err keep(ew__rf_call *entry) {
 }
 
 static void open_call(ew__rf_peer *peer, const ew__rpc *message, const ew__rf_run *run, ew__action *action) {
-    ew_call *call = ew__call_new(ew__rf_home(peer), &caller, NULL);
+    ew_call *call = ew__call_new(ew__rf_executor(peer), &caller, NULL);
     ew__rf_call *entry = call ? fill_call(peer, call, message, run) : NULL;
     bool ended = false;
     if (!entry) {
@@ -351,8 +351,8 @@ static void list_actions(ew__rf_peer *peer, const ew__rpc *message) {
     ew_str seen;
     ew_fault fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED,
                       .message = EW_STR("the list is too large for this connection")};
-    ew__buf_init(&list, ew__rf_home(peer)->env, SIZE_MAX / 2);
-    ew_err err = ew__gate_list(conn->home, ew__conn_who(conn), ew__wire_reflection.name, conn->site->actions, &own,
+    ew__buf_init(&list, ew__rf_executor(peer)->env, SIZE_MAX / 2);
+    ew_err err = ew__gate_list(conn->executor, ew__conn_who(conn), ew__wire_reflection.name, conn->site->actions, &own,
                                &seen, &fault);
     if (err == EW_OK)
         err = ew__rf_write_listing(&list, seen, flat, wrapped);

@@ -44,7 +44,8 @@ void ew__rf_check_drained(ew__rf_peer *peer) {
 
 static void bad_message(ew__rf_peer *peer, int64_t code, const char *problem, ew_str text) {
     int shown = (int)(text.len < 100 ? text.len : 100);
-    ew__log(ew__rf_home(peer)->env, EW_LOG_WARN, "reflection", "%s: %.*s", problem, shown, text.len ? text.ptr : "");
+    ew__log(ew__rf_executor(peer)->env, EW_LOG_WARN, "reflection", "%s: %.*s", problem, shown,
+            text.len ? text.ptr : "");
     ew__rf_refuse(peer, NONE, code, EW_STATUS_INVALID_ARGUMENT, problem);
     if (++peer->n_bad >= BAD_MAX)
         ew__rf_close(peer, EW__WS_POLICY, "too many messages that are no JSON-RPC");
@@ -101,7 +102,7 @@ static void end_skim(ew__rf_peer *peer, const char *problem) {
         ew__rpc_read_skim(skim, &message, &request_id);
         told = peer->peer.role == EW__SERVE ? refuse_from_manager(peer, &message, request_id, problem)
                                             : refuse_from_runtime(peer, &message, request_id, problem);
-        ew__free(ew__rf_home(peer)->env, skim, sizeof *skim);
+        ew__free(ew__rf_executor(peer)->env, skim, sizeof *skim);
     }
     if (!told && !peer->closed)
         ew__rf_close(peer, EW__WS_TOO_BIG, problem);
@@ -111,7 +112,7 @@ static void end_skim(ew__rf_peer *peer, const char *problem) {
 static void skim_piece(void *ud, ew_str piece) {
     ew__rf_peer *peer = ud;
     if (!peer->skim && peer->ws.skipped <= piece.len) {
-        peer->skim = ew__alloc(ew__rf_home(peer)->env, sizeof *peer->skim);
+        peer->skim = ew__alloc(ew__rf_executor(peer)->env, sizeof *peer->skim);
         if (peer->skim)
             ew__rpc_skim_init(peer->skim);
     }
@@ -205,19 +206,19 @@ static void on_event(ew__rf_peer *peer, ew__ws_event event) {
     case EW__WS_TEXT:
     case EW__WS_BINARY:
         peer->progress = 0;
-        peer->progress_at = ew__rf_home(peer)->now;
+        peer->progress_at = ew__rf_executor(peer)->now;
         on_message(peer, ew__ws_payload(&peer->ws));
         break;
     case EW__WS_TOO_LARGE:
         peer->progress = 0;
-        peer->progress_at = ew__rf_home(peer)->now;
+        peer->progress_at = ew__rf_executor(peer)->now;
         end_skim(peer, EW__RPC_TOO_LARGE);
         break;
     case EW__WS_PING:
         answer_frame(peer);
         break;
     case EW__WS_ERROR:
-        ew__log(ew__rf_home(peer)->env, EW_LOG_WARN, "reflection", "connection closed: %s",
+        ew__log(ew__rf_executor(peer)->env, EW_LOG_WARN, "reflection", "connection closed: %s",
                 ew__ws_error_text(&peer->ws));
         say_goodbye(peer);
         ew__rf_fail_all(peer, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL, "the peer broke the WebSocket protocol");
@@ -239,7 +240,7 @@ static bool take_row(ew__rf_peer *peer) {
     if (n == 0)
         return false;
     peer->progress = 0;
-    peer->progress_at = ew__rf_home(peer)->now;
+    peer->progress_at = ew__rf_executor(peer)->now;
     while (i < n && !peer->closed && !ew__rpc_must_pause(&peer->calls)) {
         size_t taken = ew__rf_took_row(peer, texts + i, n - i);
         if (taken == 0)
@@ -257,7 +258,7 @@ static void take_frames(ew__rf_peer *peer, const uint8_t *bytes, size_t n) {
     while (!peer->closed && !(peer->paused = ew__rpc_must_pause(&peer->calls))) {
         if (take_row(peer))
             continue;
-        ew__ws_event event = ew__ws_next(&peer->ws, ew__rf_home(peer)->now);
+        ew__ws_event event = ew__ws_next(&peer->ws, ew__rf_executor(peer)->now);
         if (event == EW__WS_MORE)
             break;
         on_event(peer, event);
@@ -291,14 +292,14 @@ static void end_dial(ew__rf_peer *peer) {
     if (!peer->dial)
         return;
     ew__ws_dial_done(peer->dial);
-    ew__free(ew__rf_home(peer)->env, peer->dial, sizeof *peer->dial);
+    ew__free(ew__rf_executor(peer)->env, peer->dial, sizeof *peer->dial);
     peer->dial = NULL;
 }
 
 static void open_websocket(ew__rf_peer *peer) {
     ew__conn *conn = peer->peer.conn;
     end_dial(peer);
-    peer->opened_at = peer->heard_at = peer->progress_at = conn->home->now;
+    peer->opened_at = peer->heard_at = peer->progress_at = conn->executor->now;
     if (peer->peer.role == EW__SERVE)
         ew__rf_register(peer);
     if (peer->peer.role == EW__SERVE && !peer->closed && conn->ops->ready)
@@ -310,8 +311,8 @@ static void open_websocket(ew__rf_peer *peer) {
 static ew_err write_request(ew__rf_peer *peer) {
     const ew__site *site = peer->peer.conn->site;
     ew__buf request, fields;
-    ew__buf_init(&request, ew__rf_home(peer)->env, 16 * 1024);
-    ew__buf_init(&fields, ew__rf_home(peer)->env, 4096);
+    ew__buf_init(&request, ew__rf_executor(peer)->env, 16 * 1024);
+    ew__buf_init(&fields, ew__rf_executor(peer)->env, 4096);
     if (site->token.len) {
         (void)ew__buf_cstr(&fields, "Authorization: Bearer ");
         (void)ew__buf_str(&fields, site->token);
@@ -329,7 +330,7 @@ static ew_err write_request(ew__rf_peer *peer) {
 }
 
 static ew_err begin_dial(ew__rf_peer *peer) {
-    const ew_env *env = ew__rf_home(peer)->env;
+    const ew_env *env = ew__rf_executor(peer)->env;
     uint8_t key[EW__WS_KEY_SIZE];
     peer->dial = ew__zalloc(env, sizeof *peer->dial);
     if (!peer->dial)
@@ -356,7 +357,7 @@ static ew_log_level level_of_refusal(ew__rf_peer *peer) {
 
 /* Returns how many of the bytes belonged to the answer; the connection may be closed now. */
 static size_t take_answer(ew__rf_peer *peer, const uint8_t *bytes, size_t n) {
-    const ew_env *env = ew__rf_home(peer)->env;
+    const ew_env *env = ew__rf_executor(peer)->env;
     size_t used = 0;
     switch (ew__ws_dial_feed(peer->dial, bytes, n, &used)) {
     case EW__WS_DIAL_MORE:
@@ -382,7 +383,7 @@ static size_t take_answer(ew__rf_peer *peer, const uint8_t *bytes, size_t n) {
 /* ---- bytes ---- */
 
 static void note_bytes(ew__rf_peer *peer, size_t n) {
-    peer->heard_at = ew__rf_home(peer)->now;
+    peer->heard_at = ew__rf_executor(peer)->now;
     peer->pinged = false;
     if (!ew__ws_is_idle(&peer->ws) && peer->progress + n < PROGRESS) {
         peer->progress += (uint32_t)n;
@@ -420,16 +421,16 @@ static void on_resume(ew__timer *timer, uint64_t now) {
     if (peer->closed || ew__rpc_must_pause(&peer->calls))
         return;
     peer->paused = false;
-    peer->heard_at = peer->progress_at = ew__rf_home(peer)->now; /* the silence was ours */
+    peer->heard_at = peer->progress_at = ew__rf_executor(peer)->now; /* the silence was ours */
     take_buffered(peer); /* also when nothing waits: the message that was taken last is given back */
     after_frames(peer);
 }
 
 void ew__rf_resume_later(ew__rf_peer *peer) {
-    ew__home *home = ew__rf_home(peer);
+    ew__executor *executor = ew__rf_executor(peer);
     if (peer->closed || peer->reading || !peer->paused)
         return; /* the loop that reads looks for itself */
-    if (ew__timer_set(&home->timers, &peer->resume, home->now, on_resume) != EW_OK)
+    if (ew__timer_set(&executor->timers, &peer->resume, executor->now, on_resume) != EW_OK)
         ew__rf_abort(peer);
 }
 
@@ -470,18 +471,18 @@ static int sniff(const uint8_t *bytes, size_t n) {
 static ew_err init(ew__peer *base) {
     ew__rf_peer *peer = rf_of(base);
     ew__conn *conn = base->conn;
-    ew__home *home = conn->home;
+    ew__executor *executor = conn->executor;
     ew__ws_scratch *scratch = &((ew__rf_scratch *)conn->scratch)->ws;
     if (!scratch->env)
-        ew__ws_scratch_init(scratch, home->env);
+        ew__ws_scratch_init(scratch, executor->env);
     ew__rpc_calls_init(&peer->calls, conn, &calls_ops);
-    ew__ws_init(&peer->ws, scratch, base->role == EW__CALL, (size_t)home->limits->frame_bytes);
+    ew__ws_init(&peer->ws, scratch, base->role == EW__CALL, (size_t)executor->limits->frame_bytes);
     peer->ws.skim = skim_piece;
     peer->ws.skim_ud = peer;
-    peer->ws.skip_max = ew__skip_bytes(home->limits->frame_bytes);
-    ew__rpc_ids_init(&peer->ids, home->env);
-    ew__buf_init(&peer->in, home->env, SIZE_MAX / 2); /* bounded by one read: reading stops when it waits */
-    peer->opened_at = peer->heard_at = peer->progress_at = home->now;
+    peer->ws.skip_max = ew__skip_bytes(executor->limits->frame_bytes);
+    ew__rpc_ids_init(&peer->ids, executor->env);
+    ew__buf_init(&peer->in, executor->env, SIZE_MAX / 2); /* bounded by one read: reading stops when it waits */
+    peer->opened_at = peer->heard_at = peer->progress_at = executor->now;
     if (base->role == EW__SERVE && !conn->upgraded)
         return begin_dial(peer);
     open_websocket(peer);
@@ -495,7 +496,7 @@ static void drain(ew__peer *base) {
 
 static void gone(ew__peer *base, ew_err why) {
     ew__rf_peer *peer = rf_of(base);
-    ew__timers *timers = &ew__rf_home(peer)->timers;
+    ew__timers *timers = &ew__rf_executor(peer)->timers;
     peer->closed = true;
     ew__rf_serve_gone(peer);
     ew__rf_fail_all(peer, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
@@ -505,7 +506,7 @@ static void gone(ew__peer *base, ew_err why) {
     end_dial(peer);
     ew__rpc_calls_done(&peer->calls);
     ew__ws_done(&peer->ws);
-    ew__free(ew__rf_home(peer)->env, peer->skim, sizeof *peer->skim);
+    ew__free(ew__rf_executor(peer)->env, peer->skim, sizeof *peer->skim);
     peer->skim = NULL;
     ew__buf_done(&peer->in);
 }

@@ -15,7 +15,7 @@
 #define STUCK_SHARE 4     /* one in so many places: then it is given no more */
 #define MESSAGE_ROOM 1024 /* messages of errors with escapes are decoded, up to here */
 
-static ew__home *home_of(const ew__rrq_call *entry) { return entry->base.call->home; }
+static ew__executor *executor_of(const ew__rrq_call *entry) { return entry->base.call->executor; }
 
 /* ---- the end of a call ---- */
 
@@ -30,7 +30,7 @@ static void tell_ready(ew__rrq_peer *peer) {
 static void check_stuck(ew__rrq_peer *peer) {
     if (peer->closed || peer->n_stuck == 0 || peer->calls.sent.n > peer->n_stuck)
         return;
-    ew__log(peer->peer.conn->home->env, EW_LOG_WARN, "rrq",
+    ew__log(peer->peer.conn->executor->env, EW_LOG_WARN, "rrq",
             "the runner does not end %u request(s) that it was asked to end: giving it up", peer->n_stuck);
     peer->peer.conn->stuck = true;
     ew__rrq_abort(peer);
@@ -108,14 +108,14 @@ static void on_no_end(ew__timer *timer, uint64_t now);
 
 /* Without a timer it is as if the time were over. */
 static void wait_for_end(ew__rrq_call *entry, uint8_t phase) {
-    ew__home *home = home_of(entry);
-    uint64_t ms = home->limits->runner_grace_ms;
+    ew__executor *executor = executor_of(entry);
+    uint64_t ms = executor->limits->runner_grace_ms;
     entry->phase = phase;
     if (phase == EW__RRQ_CANCELLING)
         send_cancel(entry);
     else
         ms /= 2; /* its own timeout should come now; then it is asked */
-    if (ew__timer_set(&home->timers, &entry->base.timer, home->now + EW__MS(ms), on_no_end) != EW_OK)
+    if (ew__timer_set(&executor->timers, &entry->base.timer, executor->now + EW__MS(ms), on_no_end) != EW_OK)
         give_up(entry);
 }
 
@@ -191,7 +191,7 @@ static void init_id(ew__rrq_own_id *id, ew__rng *rng) {
 }
 
 void ew__rrq_ids_init(ew__rrq_peer *peer) {
-    ew__rng *rng = &peer->peer.conn->home->rng;
+    ew__rng *rng = &peer->peer.conn->executor->rng;
     init_id(&peer->request, rng);
     init_id(&peer->job, rng);
 }
@@ -207,7 +207,7 @@ static ew_str next_id(ew__rrq_own_id *id) {
 /* The given text in quotes, in the call's memory. */
 static ew_err quote_id(ew_call *call, ew_str given, ew_str *ret) {
     ew__buf quoted;
-    ew__buf_init(&quoted, call->home->env, EW__RRQ_ID_MAX);
+    ew__buf_init(&quoted, call->executor->env, EW__RRQ_ID_MAX);
     ew_err err = ew__json_write_str(&quoted, given, false);
     if (err == EW_OK)
         err = ew__arena_str(&call->arena, ew__buf_view(&quoted), ret);
@@ -225,7 +225,7 @@ static ew_err choose_ids(ew__rrq_peer *peer, ew_call *call, ew_str job, ew__rrq_
 }
 
 static uint64_t wall_deadline(const ew_call *call, uint64_t wall_ms) {
-    uint64_t now = call->home->now;
+    uint64_t now = call->executor->now;
     return wall_ms + (call->deadline > now ? (call->deadline - now) / EW__MS(1) : 0);
 }
 
@@ -244,7 +244,7 @@ static ew__buf *empty(ew__buf *buf, const ew_env *env) {
 /* In pieces, which the connection may send from where they are. EW_OK, EW_ENOMEM, EW_ELIMIT (too large). */
 static ew_err send_large(ew__rrq_peer *peer, ew_call *call, const ew__rrq_ask *ask, ew_str input) {
     ew__rrq_scratch *scratch = peer->peer.conn->scratch;
-    ew__buf *head = empty(&scratch->head, call->home->env), *tail = empty(&scratch->tail, call->home->env);
+    ew__buf *head = empty(&scratch->head, call->executor->env), *tail = empty(&scratch->tail, call->executor->env);
     ew__rpc_out message;
     ew_err err = ew__rrq_write_request(head, tail, ask);
     if (err != EW_OK)
@@ -263,7 +263,7 @@ static ew_err send_request(ew__rrq_peer *peer, ew_call *call, const ew__rrq_ids 
     ew_str input = list || !is_object(call->input) ? EW_STR("{}") : call->input;
     char parent[EW__TRACEPARENT_LEN];
     ew__rrq_scratch *scratch = peer->peer.conn->scratch;
-    uint64_t wall = ew__rrq_wall_ms(scratch, call->home);
+    uint64_t wall = ew__rrq_wall_ms(scratch, call->executor);
     ew__trace_parent(ew__call_trace(call), parent);
     ew__rrq_ask ask = {.ids = *ids,
                        .function = list ? EW_STR(EW__RRQ_LIST) : ew__rrq_handler_of(call->key),
@@ -290,7 +290,7 @@ static ew_err send_request(ew__rrq_peer *peer, ew_call *call, const ew__rrq_ids 
 
 /* The context of a call that came by this wire has been read; what it is made of then can be copied. */
 static void read_context(const ew_call *call, ew__rrq_context *ret) {
-    const ew_call *near = call->lender && call->lender->home == call->home ? call->lender : NULL;
+    const ew_call *near = call->lender && call->lender->executor == call->executor ? call->lender : NULL;
     const ew__rrq_call *came = near ? ew__rrq_served(near) : NULL;
     if (came && came->spans.rest && call->context.len && call->context.ptr == near->context.ptr &&
         call->labels.ptr == near->labels.ptr && call->attempt == near->attempt)
@@ -391,7 +391,7 @@ static void on_outcome(ew__rrq_call *entry, const ew__rrq_message *message, cons
         fail_one(entry, "the outcome is for another job");
         return;
     }
-    ew__buf_init(&outcome.details, home_of(entry)->env, SIZE_MAX / 2);
+    ew__buf_init(&outcome.details, executor_of(entry)->env, SIZE_MAX / 2);
     const char *problem = ew__rrq_read_outcome(message, &outcome);
     if (problem)
         fail_one(entry, problem);

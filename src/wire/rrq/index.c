@@ -22,12 +22,12 @@ void ew__rrq_scratch_done(void *scratch) {
     }
 }
 
-uint64_t ew__rrq_wall_ms(ew__rrq_scratch *scratch, const ew__home *home) {
-    if (home->now - scratch->wall_at >= EW__MS(WALL_MS) || scratch->wall_ms == 0) {
-        scratch->wall_at = home->now;
-        scratch->wall_ms = home->env->wall_ms(home->env->ud);
+uint64_t ew__rrq_wall_ms(ew__rrq_scratch *scratch, const ew__executor *executor) {
+    if (executor->now - scratch->wall_at >= EW__MS(WALL_MS) || scratch->wall_ms == 0) {
+        scratch->wall_at = executor->now;
+        scratch->wall_ms = executor->env->wall_ms(executor->env->ud);
     }
-    return scratch->wall_ms + (home->now - scratch->wall_at) / EW__MS(1);
+    return scratch->wall_ms + (executor->now - scratch->wall_at) / EW__MS(1);
 }
 
 static ew_err add(ew__map *map, ew__rrq_place *place, ew_str id, ew__arena *arena) {
@@ -104,8 +104,8 @@ void ew__rrq_index_remove(ew__rrq_call *entry) {
 static ew_err move_to_maps(ew__rrq_scratch *scratch, ew__rrq_call *entry) {
     ew__arena *arena = &entry->base.call->arena;
     if (!scratch->made) {
-        ew__map_init(&scratch->by_request, entry->base.call->home->env);
-        ew__map_init(&scratch->by_job, entry->base.call->home->env);
+        ew__map_init(&scratch->by_request, entry->base.call->executor->env);
+        ew__map_init(&scratch->by_job, entry->base.call->executor->env);
         scratch->made = true;
     }
     ew_err err = add(&scratch->by_request, &entry->by_request, entry->ids.request, arena);
@@ -123,7 +123,7 @@ static bool is_owned(const ew__rrq_call *entry, const ew__principal *owner) {
     if (!owner)
         return true;
     ew__conn *conn = ew__rrq_peer_of(entry)->peer.conn;
-    ew__principal principal = ew__principal_of(conn->home, ew__conn_who(conn));
+    ew__principal principal = ew__principal_of(conn->executor, ew__conn_who(conn));
     return ew__principal_equal(&principal, owner);
 }
 
@@ -161,7 +161,7 @@ ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *id
 
 /* ---- cancels that arrive before their request ---- */
 
-void ew__rrq_early_add(ew__rrq_scratch *scratch, const ew__home *home, uint64_t from, const ew__rrq_ids *ids,
+void ew__rrq_early_add(ew__rrq_scratch *scratch, const ew__executor *executor, uint64_t from, const ew__rrq_ids *ids,
                        const ew__principal *owner) {
     char buf[EW__RRQ_ID_MAX];
     ew_str id = ids->request.len ? ew__rpc_key(ids->request, buf, sizeof buf) : ew__str(NULL, 0);
@@ -169,18 +169,18 @@ void ew__rrq_early_add(ew__rrq_scratch *scratch, const ew__home *home, uint64_t 
         return;
     ew__rrq_early *early = &scratch->early[scratch->early_at++ % EW__RRQ_EARLY_MAX];
     *early = (ew__rrq_early){
-        .until = home->now + EW__MS(EW__RRQ_EARLY_MS), .from = from, .owner = *owner, .len = (uint8_t)id.len};
+        .until = executor->now + EW__MS(EW__RRQ_EARLY_MS), .from = from, .owner = *owner, .len = (uint8_t)id.len};
     memcpy(early->id, id.ptr, id.len);
     scratch->early_until = early->until;
 }
 
-bool ew__rrq_early_take(ew__rrq_scratch *scratch, const ew__home *home, uint64_t from, ew_str request,
+bool ew__rrq_early_take(ew__rrq_scratch *scratch, const ew__executor *executor, uint64_t from, ew_str request,
                         const ew__principal *owner) {
     char buf[EW__RRQ_ID_MAX];
     ew_str id = ew__rpc_key(request, buf, sizeof buf);
     for (size_t i = 0; i < EW__RRQ_EARLY_MAX; i++) {
         ew__rrq_early *early = &scratch->early[i];
-        if (early->until < home->now || early->from == from || !ew__str_is(id, ew__str(early->id, early->len)) ||
+        if (early->until < executor->now || early->from == from || !ew__str_is(id, ew__str(early->id, early->len)) ||
             !ew__principal_equal(&early->owner, owner))
             continue;
         early->until = 0;

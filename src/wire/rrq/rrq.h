@@ -54,19 +54,19 @@ typedef struct ew__rrq_scratch {
 } ew__rrq_scratch;
 
 void ew__rrq_scratch_done(void *scratch);
-uint64_t ew__rrq_wall_ms(ew__rrq_scratch *scratch, const ew__home *home); /* not looked at for each request */
+uint64_t ew__rrq_wall_ms(ew__rrq_scratch *scratch, const ew__executor *executor); /* not looked at for each request */
 void ew__rrq_index_add(ew__rrq_call *entry);
 void ew__rrq_index_remove(ew__rrq_call *entry); /* in it or not */
 /* The first request with these ids that this principal opened (NULL: any principal did); NULL: none. */
 ew__rrq_call *ew__rrq_index_find(ew__rrq_scratch *scratch, const ew__rrq_ids *ids, const ew__principal *owner);
 /* Keeps a cancel whose request is not here (yet). One without a request's id applies to what runs, and is not kept. */
-void ew__rrq_early_add(ew__rrq_scratch *scratch, const ew__home *home, uint64_t from, const ew__rrq_ids *ids,
+void ew__rrq_early_add(ew__rrq_scratch *scratch, const ew__executor *executor, uint64_t from, const ew__rrq_ids *ids,
                        const ew__principal *owner);
 /*
  * Whether a cancel of this request arrived before it; the cancel is used up. On one connection messages arrive in order:
  * a cancel does not apply to a later request of its own (from).
  */
-bool ew__rrq_early_take(ew__rrq_scratch *scratch, const ew__home *home, uint64_t from, ew_str request,
+bool ew__rrq_early_take(ew__rrq_scratch *scratch, const ew__executor *executor, uint64_t from, ew_str request,
                         const ew__principal *owner);
 
 /* ---- calls ---- */
@@ -123,7 +123,7 @@ struct ew__rrq_peer {
     bool closed;       /* nothing more is read or written */
 };
 
-static inline const ew_limits *ew__rrq_limits(const ew__rrq_peer *peer) { return peer->peer.conn->home->limits; }
+static inline const ew_limits *ew__rrq_limits(const ew__rrq_peer *peer) { return peer->peer.conn->executor->limits; }
 
 static inline ew__rrq_peer *ew__rrq_peer_of(const ew__rrq_call *entry) {
     return ew__container_of(entry->base.all, ew__rrq_peer, calls);
@@ -160,7 +160,7 @@ bool ew__rrq_give_frame(ew__rrq_peer *peer, ew_call *call);
 
 void ew__rrq_serve(ew__rrq_peer *peer, ew_str text); /* one frame */
 void ew__rrq_let_go_all(ew__rrq_peer *peer);         /* the orchestrator has gone */
-void ew__rrq_told(void *scratch, ew__home *home, const ew__principal *sender, ew_str text);
+void ew__rrq_told(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text);
 const ew__rrq_call *ew__rrq_served(const ew_call *call); /* it came by this wire; NULL: it did not */
 
 /* ---- call.c ---- */

@@ -19,7 +19,7 @@ static ew__rrq_scratch *scratch_of(const ew__rrq_peer *peer) { return peer->peer
  */
 static ew_str fault_text(ew__rrq_peer *peer, ew__buf *buf, const char *type, const ew_fault *fault, size_t around) {
     ew_fault plain = {.status = fault->status, .retryable = fault->retryable, .retry_after_ms = fault->retry_after_ms};
-    ew__buf_init(buf, peer->peer.conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(buf, peer->peer.conn->executor->env, SIZE_MAX / 2);
     ew_err err = ew__rrq_write_fault(buf, type, fault);
     size_t len = buf->len + around;
     if (err == EW_OK && !(ew__rpc_fits(&peer->calls, len) && ew__rpc_fault_has_place(&peer->calls, len))) {
@@ -140,13 +140,13 @@ static void on_not_stopped(ew__timer *timer, uint64_t now) {
  */
 static void cancel_call(ew__rrq_call *entry) {
     ew_call *call = ew_call_ref(entry->base.call); /* it may end in the handler, and entry goes with it */
-    ew__home *home = call->home;
+    ew__executor *executor = call->executor;
     ew__rrq_index_remove(entry);
     entry->cancelling = true;
     ew__call_cancel(call, EW__CANCEL_ASKED);
-    if (call->caller_open &&
-        ew__timer_set(&home->timers, &entry->base.timer, home->now + EW__MS(CANCEL_MS), on_not_stopped) != EW_OK)
-        on_not_stopped(&entry->base.timer, home->now);
+    if (call->caller_open && ew__timer_set(&executor->timers, &entry->base.timer, executor->now + EW__MS(CANCEL_MS),
+                                           on_not_stopped) != EW_OK)
+        on_not_stopped(&entry->base.timer, executor->now);
     ew_call_unref(call);
 }
 
@@ -154,11 +154,11 @@ static void cancel_call(ew__rrq_call *entry) {
  * Cancels the requests with these ids that this principal opened. One that is not here has ended, or its connection is
  * slower than that of the cancel.
  */
-static void cancel_all(ew__rrq_scratch *scratch, const ew__home *home, uint64_t from, const ew__principal *owner,
-                       const ew__rrq_ids *ids) {
+static void cancel_all(ew__rrq_scratch *scratch, const ew__executor *executor, uint64_t from,
+                       const ew__principal *owner, const ew__rrq_ids *ids) {
     ew__rrq_call *entry = ew__rrq_index_find(scratch, ids, owner);
     if (!entry)
-        ew__rrq_early_add(scratch, home, from, ids, owner);
+        ew__rrq_early_add(scratch, executor, from, ids, owner);
     for (; entry; entry = ew__rrq_index_find(scratch, ids, owner))
         cancel_call(entry);
 }
@@ -167,15 +167,15 @@ static void cancel_all(ew__rrq_scratch *scratch, const ew__home *home, uint64_t 
 static bool was_cancelled(ew__rrq_peer *peer, ew_str request) {
     ew__rrq_scratch *scratch = scratch_of(peer);
     ew__conn *conn = peer->peer.conn;
-    if (EW__LIKELY(scratch->early_until < conn->home->now))
+    if (EW__LIKELY(scratch->early_until < conn->executor->now))
         return false;
-    ew__principal owner = ew__principal_of(conn->home, ew__conn_who(conn));
-    return ew__rrq_early_take(scratch, conn->home, peer->number, request, &owner);
+    ew__principal owner = ew__principal_of(conn->executor, ew__conn_who(conn));
+    return ew__rrq_early_take(scratch, conn->executor, peer->number, request, &owner);
 }
 
 /* Sends the ids to the other loops, as an array. */
 static void tell_others(ew__rrq_peer *peer, const ew__principal *owner, const ew__rrq_ids *ids) {
-    struct ew__others *others = peer->peer.conn->site->others;
+    struct ew__broadcast *others = peer->peer.conn->site->others;
     char text[TOLD_MAX + 16];
     size_t n = 0;
     if (!others)
@@ -189,10 +189,10 @@ static void tell_others(ew__rrq_peer *peer, const ew__principal *owner, const ew
         n += ids->request.len;
     }
     text[n++] = ']';
-    (void)others->tell(others, peer->peer.conn->home, &ew__wire_rrq, EW__ALL_OTHERS, owner, ew__str(text, n));
+    (void)others->tell(others, peer->peer.conn->executor, &ew__wire_rrq, EW__ALL_OTHER_LOOPS, owner, ew__str(text, n));
 }
 
-void ew__rrq_told(void *scratch, ew__home *home, const ew__principal *sender, ew_str text) {
+void ew__rrq_told(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text) {
     ew_json_iter it = {.offset_ = 0};
     ew__rrq_ids ids = {.job = {NULL, 0}};
     if (ew_json_next(text, &it))
@@ -200,7 +200,7 @@ void ew__rrq_told(void *scratch, ew__home *home, const ew__principal *sender, ew
     if (ids.job.len && ew_json_next(text, &it))
         ids.request = it.value;
     if (ids.job.len)
-        cancel_all(scratch, home, 0, sender, &ids);
+        cancel_all(scratch, executor, 0, sender, &ids);
 }
 
 /*
@@ -214,15 +214,15 @@ static const char *serve_cancel(ew__rrq_peer *peer, const ew__rrq_message *messa
         return problem;
     ew__conn *conn = peer->peer.conn;
     ew_fault fault;
-    if (!ew__gate_knows(conn->home, ew__conn_who(conn), &fault)) {
+    if (!ew__gate_is_authenticated(conn->executor, ew__conn_who(conn), &fault)) {
         ew__rpc_late(&peer->calls); /* a cancel has no answer that could carry the fault */
         return NULL;
     }
-    ew__principal owner = ew__principal_of(conn->home, ew__conn_who(conn));
+    ew__principal owner = ew__principal_of(conn->executor, ew__conn_who(conn));
     bool here = cancel.ids.request.len && ew__rrq_index_find(scratch_of(peer), &cancel.ids, &owner);
     if (!here)
         tell_others(peer, &owner, &cancel.ids); /* first: a call that ends may free the text of the frame */
-    cancel_all(scratch_of(peer), conn->home, peer->number, &owner, &cancel.ids);
+    cancel_all(scratch_of(peer), conn->executor, peer->number, &owner, &cancel.ids);
     return NULL;
 }
 
@@ -230,17 +230,17 @@ static const char *serve_cancel(ew__rrq_peer *peer, const ew__rrq_message *messa
 
 /* false: it has passed. */
 static bool set_deadline(ew__rrq_peer *peer, ew_call *call, const ew__rrq_request *request) {
-    ew__home *home = call->home;
-    uint64_t most = home->limits->call_ms;
+    ew__executor *executor = call->executor;
+    uint64_t most = executor->limits->call_ms;
     if (most)
-        call->deadline = home->now + EW__MS(most);
+        call->deadline = executor->now + EW__MS(most);
     if (!request->has_deadline)
         return true;
-    int64_t left = request->deadline_ms - (int64_t)ew__rrq_wall_ms(scratch_of(peer), home);
+    int64_t left = request->deadline_ms - (int64_t)ew__rrq_wall_ms(scratch_of(peer), executor);
     if (left <= 0)
         return false;
-    if ((uint64_t)left < (EW__NEVER - home->now) / EW__MS(1)) { /* further away is never */
-        uint64_t at = home->now + EW__MS(left);
+    if ((uint64_t)left < (EW__NEVER - executor->now) / EW__MS(1)) { /* further away is never */
+        uint64_t at = executor->now + EW__MS(left);
         call->deadline = at < call->deadline ? at : call->deadline;
     }
     return true;
@@ -285,7 +285,7 @@ static ew__rrq_call *fill_call(ew__rrq_peer *peer, ew_call *call, ew_str text, e
 }
 
 static void open_call(ew__rrq_peer *peer, ew_str text, ew__rrq_request *request, ew__action *action) {
-    ew_call *call = ew__call_new(peer->peer.conn->home, &caller, NULL);
+    ew_call *call = ew__call_new(peer->peer.conn->executor, &caller, NULL);
     bool ended = false;
     if (call && !set_deadline(peer, call, request)) {
         refuse(peer, &request->ids, NULL, EW_STATUS_DEADLINE_EXCEEDED, EW_STR("Job deadline exceeded"));
@@ -313,7 +313,7 @@ static void refuse_function(ew__rrq_peer *peer, const ew__rrq_ids *ids, ew_str n
     static const char several[] = "several actions have this name, use a key: ";
     char list[400];
     ew__buf text;
-    ew__buf_init(&text, peer->peer.conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&text, peer->peer.conn->executor->env, SIZE_MAX / 2);
     if (why == EW_ENOTFOUND) {
         ew__buf_cstr(&text, "No handler registered for function '");
         ew__buf_str(&text, name);
@@ -334,7 +334,7 @@ static void list_actions(ew__rrq_peer *peer, const ew__rrq_ids *ids) {
     ew_str list;
     ew_fault fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED, .message = EW_STR("the list is too large for a frame")};
     ew_err err =
-        ew__gate_list(conn->home, ew__conn_who(conn), ew__wire_rrq.name, conn->site->actions, &own, &list, &fault);
+        ew__gate_list(conn->executor, ew__conn_who(conn), ew__wire_rrq.name, conn->site->actions, &own, &list, &fault);
     ew__rrq_put_success(&message, ids, list);
     if (err == EW_OK && ew__rpc_fits(&peer->calls, message.len))
         ew__rrq_send(peer, &message, NULL);
@@ -352,7 +352,7 @@ static void show_token(ew__rrq_peer *peer, const ew__rrq_request *request) {
     ew_str token = ew_json_typeof(request->params) == EW_JSON_OBJECT
                        ? ew__rpc_text(ew_json_member(request->params, EW_STR("token")), buf, sizeof buf)
                        : ew__str(NULL, 0);
-    bool good = ew__gate_show(conn->home, ew__conn_who(conn), token, &fault);
+    bool good = ew__gate_present_token(conn->executor, ew__conn_who(conn), token, &fault);
     peer->max = ew__conn_frame_max(conn);
     if (good) {
         ew__rrq_put_success(&message, &request->ids, EW_STR("null"));
@@ -370,7 +370,7 @@ static bool admit(ew__rrq_peer *peer, const ew__rrq_request *request, ew_str nam
         show_token(peer, request);
         return false;
     }
-    if (ew__gate_knows(conn->home, ew__conn_who(conn), &fault))
+    if (ew__gate_is_authenticated(conn->executor, ew__conn_who(conn), &fault))
         return true;
     send_fault(peer, &request->ids, NULL, &fault);
     return false;
@@ -403,7 +403,7 @@ static void serve_request(ew__rrq_peer *peer, ew_str text, ew__rrq_request *requ
     ew_fault fault;
     ew__action *action = NULL;
     ew_str name = ew__rpc_text(request->function, buf, sizeof buf);
-    if (EW__UNLIKELY(peer->peer.conn->home->gate != NULL) && !admit(peer, request, name))
+    if (EW__UNLIKELY(peer->peer.conn->executor->gate != NULL) && !admit(peer, request, name))
         return;
     ew_err err = find_action(peer, name, &action);
     if (EW__UNLIKELY(busy(peer, &fault)))
@@ -427,7 +427,7 @@ static void serve_request(ew__rrq_peer *peer, ew_str text, ew__rrq_request *requ
  * of no more use; what runs on it still ends.
  */
 static void refuse_message(ew__rrq_peer *peer, const ew__rrq_ids *ids, const char *problem) {
-    ew__log(peer->peer.conn->home->env, EW_LOG_WARN, "rrq", "bad message: %s", problem);
+    ew__log(peer->peer.conn->executor->env, EW_LOG_WARN, "rrq", "bad message: %s", problem);
     if (ids && ids->request.len && ids->job.len)
         refuse(peer, ids, NULL, EW_STATUS_INVALID_ARGUMENT, ew_str_from(problem));
     peer->broken = true;

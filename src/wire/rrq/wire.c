@@ -11,7 +11,7 @@
 
 static ew__rrq_peer *rrq_of(ew__peer *peer) { return (ew__rrq_peer *)(void *)peer; }
 
-static ew__timers *timers_of(ew__rrq_peer *peer) { return &peer->peer.conn->home->timers; }
+static ew__timers *timers_of(ew__rrq_peer *peer) { return &peer->peer.conn->executor->timers; }
 
 /* ---- its end ---- */
 
@@ -79,7 +79,7 @@ void ew__rrq_message_end(ew__rrq_peer *peer, char *first, const char *end) {
 
 static void refuse_frame(ew__rrq_peer *peer, ew__lenpfx_event event, size_t size) {
     if (event == EW__LENPFX_TOO_LONG)
-        ew__log(peer->peer.conn->home->env, EW_LOG_WARN, "rrq", "a frame of %zu bytes is too long", size);
+        ew__log(peer->peer.conn->executor->env, EW_LOG_WARN, "rrq", "a frame of %zu bytes is too long", size);
     if (peer->peer.role == EW__SERVE)
         peer->broken = true;
     else
@@ -92,7 +92,7 @@ static bool begin_skim(ew__rrq_peer *peer, size_t size) {
     ew__conn *conn = peer->peer.conn;
     if (size > ew__skip_bytes(peer->max) || ew__conn_is_pending(conn))
         return false;
-    peer->skim = ew__alloc(conn->home->env, sizeof *peer->skim);
+    peer->skim = ew__alloc(conn->executor->env, sizeof *peer->skim);
     if (!peer->skim)
         return false;
     ew__rrq_skim_init(peer->skim);
@@ -108,7 +108,7 @@ static void end_skim(ew__rrq_peer *peer, const char *problem) {
     bool serves = peer->peer.role == EW__SERVE;
     bool told =
         !skim->stray && (serves ? ew__rrq_serve_large(peer, skim, problem) : ew__rrq_answer_large(peer, skim, problem));
-    ew__free(peer->peer.conn->home->env, skim, sizeof *skim);
+    ew__free(peer->peer.conn->executor->env, skim, sizeof *skim);
     if (!told && !peer->closed)
         refuse_frame(peer, EW__LENPFX_TOO_LONG, peer->skipped);
     else if (ew__conn_is_last_refusal(peer->peer.conn))
@@ -200,12 +200,12 @@ static void on_patience(ew__timer *timer, uint64_t now) {
 }
 
 static void watch_patience(ew__rrq_peer *peer) {
-    ew__home *home = peer->peer.conn->home;
-    ew__progress_note(&peer->progress, unfinished(peer), home->now);
+    ew__executor *executor = peer->peer.conn->executor;
+    ew__progress_note(&peer->progress, unfinished(peer), executor->now);
     if (unfinished(peer) == 0 || peer->paused || ew__timer_active(&peer->patience))
         return; /* it looks for itself when it fires */
     uint64_t at = peer->progress.at + EW__MS(ew__rrq_limits(peer)->body_stall_ms);
-    if (ew__timer_set(&home->timers, &peer->patience, at, on_patience) != EW_OK)
+    if (ew__timer_set(&executor->timers, &peer->patience, at, on_patience) != EW_OK)
         ew__rrq_abort(peer);
 }
 
@@ -328,7 +328,7 @@ static void resume_later(ew__rpc_calls *all) {
     ew__rrq_peer *peer = ew__container_of(all, ew__rrq_peer, calls);
     if (!peer->paused || peer->closed || peer->reading)
         return; /* there is nothing to resume; or the loop that reads looks for itself */
-    if (ew__timer_set(timers_of(peer), &peer->resume, peer->peer.conn->home->now, on_resume) != EW_OK)
+    if (ew__timer_set(timers_of(peer), &peer->resume, peer->peer.conn->executor->now, on_resume) != EW_OK)
         ew__rrq_abort(peer);
 }
 
@@ -373,10 +373,10 @@ static ew_err show_token(ew__rrq_peer *peer) {
         return EW_OK;
     ew__rrq_ask ask = {.ids = {.request = EW_STR("\"" EW__AUTH_METHOD "\""), .job = EW_STR("\"" EW__AUTH_METHOD "\"")},
                        .function = EW_STR(EW__AUTH_METHOD),
-                       .now_ms = ew__rrq_wall_ms(conn->scratch, conn->home)};
-    ew__buf_init(&head, conn->home->env, SIZE_MAX / 2);
-    ew__buf_init(&params, conn->home->env, SIZE_MAX / 2);
-    ew__buf_init(&tail, conn->home->env, SIZE_MAX / 2);
+                       .now_ms = ew__rrq_wall_ms(conn->scratch, conn->executor)};
+    ew__buf_init(&head, conn->executor->env, SIZE_MAX / 2);
+    ew__buf_init(&params, conn->executor->env, SIZE_MAX / 2);
+    ew__buf_init(&tail, conn->executor->env, SIZE_MAX / 2);
     ew_err err = ew__json_format(&params, "{\"token\":%q}", token);
     if (err == EW_OK)
         err = ew__rrq_write_request(&head, &tail, &ask);
@@ -394,7 +394,7 @@ static ew_err show_token(ew__rrq_peer *peer) {
 
 static ew_err init(ew__peer *base) {
     ew__rrq_peer *peer = rrq_of(base);
-    ew__buf_init(&peer->in, base->conn->home->env, SIZE_MAX / 2); /* a frame's length is checked by its head */
+    ew__buf_init(&peer->in, base->conn->executor->env, SIZE_MAX / 2); /* a frame's length is checked by its head */
     peer->max = ew__conn_frame_max(base->conn);
     peer->number = ++((ew__rrq_scratch *)base->conn->scratch)->n_peers;
     ew__rpc_calls_init(&peer->calls, base->conn, &calls_ops);
@@ -418,7 +418,7 @@ static void gone(ew__peer *base, ew_err why) {
     ew__timer_stop(timers_of(peer), &peer->patience);
     ew__timer_stop(timers_of(peer), &peer->resume);
     ew__rpc_calls_done(&peer->calls);
-    ew__free(base->conn->home->env, peer->skim, sizeof *peer->skim);
+    ew__free(base->conn->executor->env, peer->skim, sizeof *peer->skim);
     peer->skim = NULL;
     ew__buf_done(&peer->in);
 }

@@ -57,7 +57,7 @@ static const char *write_put(ew__out *out, const ew__site *site, ew_call *call) 
     char digits[20];
     if (!ew__sf_read_put(call->input, &data, &type))
         return "blobs/put wants data, and data or flow as its blob_type";
-    ew_err err = ew__sf_plain(call->home->env, data, &line, &plain);
+    ew_err err = ew__sf_plain(call->executor->env, data, &line, &plain);
     ew__rpc_out_begin(&body, EW_STR("{\"data\":"));
     ew__rpc_out_add(&body, plain);
     ew__rpc_out_add(&body, EW_STR(",\"blobType\":\""));
@@ -119,7 +119,7 @@ static void on_end(ew__http_ask *ask) {
     ew__buf result;
     if (!call)
         return;
-    ew__buf_init(&result, call->home->env, SIZE_MAX / 2);
+    ew__buf_init(&result, call->executor->env, SIZE_MAX / 2);
     if (ask->status != 200)
         fail_by(call, ask->status, body);
     else if (!translate(&result, is_put(call), body))
@@ -205,7 +205,7 @@ static void answer_text(ew__exchange *exchange, int status, ew__buf *text) {
 
 static void answer_error(ew__exchange *exchange, int status, const char *text) {
     ew__buf out;
-    ew__buf_init(&out, exchange->conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&out, exchange->conn->executor->env, SIZE_MAX / 2);
     (void)ew__json_format(&out, "{\"code\":%d,\"message\":%Q}", status, text);
     answer_text(exchange, status, &out);
     ew__buf_done(&out);
@@ -232,7 +232,7 @@ static void serve_put(ew__exchange *exchange, ew_str body) {
                      err == EW_ELIMIT ? "the store is full" : "it was not stored");
         return;
     }
-    ew__buf_init(&out, exchange->conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&out, exchange->conn->executor->env, SIZE_MAX / 2);
     (void)ew__json_format(&out, "{\"blobId\":%q}", ew__str(id, sizeof id));
     answer_text(exchange, 200, &out);
     ew__buf_done(&out);
@@ -240,8 +240,8 @@ static void serve_put(ew__exchange *exchange, ew_str body) {
 
 static void answer_missing(ew__exchange *exchange, ew_str id) {
     ew__buf out, text;
-    ew__buf_init(&out, exchange->conn->home->env, SIZE_MAX / 2);
-    ew__buf_init(&text, exchange->conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&out, exchange->conn->executor->env, SIZE_MAX / 2);
+    ew__buf_init(&text, exchange->conn->executor->env, SIZE_MAX / 2);
     (void)ew__buf_printf(&text, "Blob '%.*s' not found", (int)(id.len < 100 ? id.len : 100), id.ptr);
     (void)ew__json_format(&out, "{\"code\":404,\"message\":%q}", ew__buf_view(&text));
     answer_text(exchange, 404, &out);
@@ -254,7 +254,7 @@ static void serve_get(ew__exchange *exchange, ew_str id) {
     ew__buf data, line, head;
     ew__rpc_out message;
     ew_str type = NONE, plain;
-    ew__buf_init(&data, exchange->conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&data, exchange->conn->executor->env, SIZE_MAX / 2);
     ew_err err = blobs->get(blobs, id, &data, &type);
     if (err != EW_OK) {
         ew__buf_done(&data);
@@ -264,8 +264,8 @@ static void serve_get(ew__exchange *exchange, ew_str id) {
             answer_error(exchange, 500, "it could not be read");
         return;
     }
-    err = ew__sf_plain(exchange->conn->home->env, ew__buf_view(&data), &line, &plain);
-    ew__buf_init(&head, exchange->conn->home->env, SIZE_MAX / 2);
+    err = ew__sf_plain(exchange->conn->executor->env, ew__buf_view(&data), &line, &plain);
+    ew__buf_init(&head, exchange->conn->executor->env, SIZE_MAX / 2);
     (void)ew__json_format(&head, "{\"blobId\":%q,\"blobType\":%q,\"data\":", id, type);
     ew__rpc_out_begin(&message, ew__buf_view(&head));
     ew__rpc_out_add(&message, plain);

@@ -35,7 +35,7 @@ static void fail(ew_call *call, ew_str error) {
 
 static void end_listing(ew_call *call, ew_str result) {
     ew__buf listing;
-    ew__buf_init(&listing, call->home->env, SIZE_MAX / 2);
+    ew__buf_init(&listing, call->executor->env, SIZE_MAX / 2);
     ew_err err = ew__sf_read_components(&listing, result);
     if (err == EW_OK)
         (void)ew__call_done_valid(call, ew__buf_view(&listing));

@@ -83,7 +83,7 @@ static ew_str next_id(sf_client *client) {
 
 static void send_call(sf_client *client) {
     ew_call *call = client->ask.call;
-    const ew_env *env = call->home->env;
+    const ew_env *env = call->executor->env;
     ew__sf_request request;
     ew__buf line;
     ew__rpc_out message;
@@ -111,15 +111,15 @@ static void on_no_hello(ew__timer *timer, uint64_t now);
 
 static void greet(sf_client *client) {
     ew__site *site = site_of(client);
-    ew__home *home = client->ask.peer.conn->home;
-    uint64_t until = home->now + EW__MS(home->limits->runtime_wait_ms);
+    ew__executor *executor = client->ask.peer.conn->executor;
+    uint64_t until = executor->now + EW__MS(executor->limits->runtime_wait_ms);
     ew__buf text;
     ew__rpc_out message;
     site->greeting.state = GREETED;
     client->phase = HELLO;
-    ew__buf_init(&text, home->env, SIZE_MAX / 2);
+    ew__buf_init(&text, executor->env, SIZE_MAX / 2);
     if (ew__sf_write_initialize(&text, next_id(client), site->blob_api) == EW_OK &&
-        ew__timer_set(&home->timers, &client->patience, until, on_no_hello) == EW_OK) {
+        ew__timer_set(&executor->timers, &client->patience, until, on_no_hello) == EW_OK) {
         ew__rpc_out_begin(&message, ew__buf_view(&text));
         post(client, &message, NULL);
     } else {
@@ -130,14 +130,14 @@ static void greet(sf_client *client) {
 
 /* The second half: it is told that it is initialized. */
 static void confirm(sf_client *client) {
-    ew__home *home = client->ask.peer.conn->home;
-    uint64_t until = home->now + EW__MS(home->limits->runtime_wait_ms);
+    ew__executor *executor = client->ask.peer.conn->executor;
+    uint64_t until = executor->now + EW__MS(executor->limits->runtime_wait_ms);
     ew__rpc_out text;
     site_of(client)->greeting.state = GREETED;
     client->phase = HELLO_DONE;
     ew__rpc_out_begin(&text, EW__SF_INITIALIZED_TEXT);
     if (ew__timer_active(&client->patience) || /* the time of the first half goes on */
-        ew__timer_set(&home->timers, &client->patience, until, on_no_hello) == EW_OK)
+        ew__timer_set(&executor->timers, &client->patience, until, on_no_hello) == EW_OK)
         post(client, &text, NULL);
     else
         no_memory(client);
@@ -169,7 +169,7 @@ static sf_client *next_waiting(ew__site *site) {
 }
 
 static void end_greeting(sf_client *client, uint8_t state) {
-    ew__timer_stop(&client->ask.peer.conn->home->timers, &client->patience);
+    ew__timer_stop(&client->ask.peer.conn->executor->timers, &client->patience);
     site_of(client)->greeting.state = state;
 }
 
@@ -349,7 +349,7 @@ static void on_body_end(sf_client *client) {
 static ew_err reply(const sf_client *client, const ew__rpc_out *message) {
     ew__conn *conn = client->ask.peer.conn;
     ew__buf bytes;
-    ew__buf_init(&bytes, conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&bytes, conn->executor->env, SIZE_MAX / 2);
     if (ew__buf_reserve(&bytes, head_room(conn->site, client->instance)) == EW_OK)
         bytes.len =
             (size_t)(put_head((uint8_t *)bytes.ptr, conn->site, message->len, client->instance) - (uint8_t *)bytes.ptr);
@@ -368,9 +368,9 @@ static void on_asked(sf_client *client, const ew__rpc *message) {
     ew__rpc_out text;
     ew_str id;
     bool error = false;
-    ew__buf_init(&out, conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&out, conn->executor->env, SIZE_MAX / 2);
     ew_err err = ew__sf_serve_ask(conn->site, message, &out, &error);
-    ew_err line_err = ew__sf_plain(conn->home->env, message->id, &line, &id);
+    ew_err line_err = ew__sf_plain(conn->executor->env, message->id, &line, &id);
     if (error)
         ew__rpc_put_error(&text, id, ew__buf_view(&out));
     else
@@ -397,12 +397,12 @@ static void on_event(sf_client *client, ew_str text) {
     else if (answers && is_ours(client, message.id))
         on_answer(client, &message);
     else
-        atomic_fetch_add_explicit(&client->ask.peer.conn->home->dropped, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&client->ask.peer.conn->executor->dropped, 1, memory_order_relaxed);
 }
 
 static void init_events(sf_client *client) {
-    const ew__home *home = client->ask.peer.conn->home;
-    ew__sse_init(&client->sse, home->env, (size_t)home->limits->frame_bytes);
+    const ew__executor *executor = client->ask.peer.conn->executor;
+    ew__sse_init(&client->sse, executor->env, (size_t)executor->limits->frame_bytes);
 }
 
 static void take_events(sf_client *client) {
@@ -492,7 +492,7 @@ static const ew__callee_ops callee = {.open = on_open, .cancel = on_cancel};
 static ew_err init(ew__peer *peer) {
     sf_client *client = (sf_client *)(void *)peer;
     init_events(client);
-    ew__rpc_ids_init(&client->ids, peer->conn->home->env);
+    ew__rpc_ids_init(&client->ids, peer->conn->executor->env);
     ew_err err = ew__http_ask_init(&client->ask, &ask_ops, peer->conn->scratch);
     if (err == EW_OK)
         peer->conn->site->greeting.n_peers++;
@@ -521,7 +521,7 @@ static void gone(ew__peer *peer, ew_err why) {
     if (--site->greeting.n_peers > 0)
         return;
     bool keep = client->polite && site->greeting.state >= ANSWERED;
-    site->greeting.until = peer->conn->home->now + EW__MS(MEMORY_MS);
+    site->greeting.until = peer->conn->executor->now + EW__MS(MEMORY_MS);
     if (!keep)
         site->greeting = (ew__greeting){.state = STRANGE};
 }
@@ -535,7 +535,7 @@ static ew_err open_call(ew__peer *peer, ew_call *call) {
     ew__greeting *greeting = &peer->conn->site->greeting;
     if (capacity(peer) == 0)
         return EW_EBUSY;
-    if (greeting->n_peers == 1 && greeting->until && peer->conn->home->now > greeting->until)
+    if (greeting->n_peers == 1 && greeting->until && peer->conn->executor->now > greeting->until)
         greeting->state = STRANGE;
     greeting->until = 0;
     ew__http_ask_take(&client->ask, call, &callee);
@@ -560,7 +560,7 @@ static int sniff(const uint8_t *bytes, size_t n) {
 
 const ew__wire ew__wire_stepflow_http = {
     .name = "stepflow+http",
-    .caps = EW__CAN_CALL | EW__CAN_TRACE | EW__CAN_LIST | EW__ASIDES_WAIT,
+    .caps = EW__CAN_CALL | EW__CAN_TRACE | EW__CAN_LIST | EW__ONE_SHOTS_WAIT,
     .call_size = sizeof(sf_client),
     .scratch_size = sizeof(ew__http_reading),
     .sniff = sniff,

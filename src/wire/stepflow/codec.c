@@ -104,7 +104,7 @@ static void read_trace(ew_call *call, ew_str observability) {
     parent[35] = '-';
     memcpy(parent + 36, span.ptr, 16);
     memcpy(parent + 52, "-01", 3);
-    (void)ew__trace_continue(&call->trace, &call->home->rng, ew__str(parent, sizeof parent));
+    (void)ew__trace_continue(&call->trace, &call->executor->rng, ew__str(parent, sizeof parent));
 }
 
 /* Older runtimes have the ids beside the observability, or have no observability: the context has them all. */
@@ -130,7 +130,7 @@ static ew_err merge_context(ew_call *call, const ew__sf_run *run, const ew_str i
     ew__buf out;
     ew_json_iter it = {.offset_ = 0};
     const char *comma = "";
-    ew__buf_init(&out, call->home->env, SIZE_MAX / 2);
+    ew__buf_init(&out, call->executor->env, SIZE_MAX / 2);
     (void)ew__buf_char(&out, '{');
     while (ew_json_next(run->observability, &it)) {
         (void)ew__json_format(&out, "%s%j:%j", comma, it.key, it.value);
@@ -156,10 +156,10 @@ static ew_err keep(ew_call *call, ew_str slice, bool copy, ew_str *ret) {
 }
 
 ew_err ew__sf_fill_call(ew_call *call, const ew__sf_run *run, bool copy) {
-    uint64_t most = call->home->limits->call_ms;
+    uint64_t most = call->executor->limits->call_ms;
     ew_str ids[N_IDS];
     if (most && call->deadline == EW__NEVER)
-        call->deadline = call->home->now + EW__MS(most);
+        call->deadline = call->executor->now + EW__MS(most);
     call->attempt = run->attempt;
     call->hops = run->hops;
     ew_err err = keep(call, run->input, copy, &call->input);

@@ -22,7 +22,7 @@ void ew__sl_respond(ew__sl_peer *peer, ew_str id, ew_str text, bool is_error) {
     ew__rpc_out message;
     ew__buf line;
     ew_str plain = NONE;
-    ew__buf_init(&line, peer->peer.conn->home->env, 0);
+    ew__buf_init(&line, peer->peer.conn->executor->env, 0);
     if (id.len && ew__sf_plain(line.env, id, &line, &plain) != EW_OK) {
         ew__rpc_reader_abort(&peer->reader); /* nobody could be told */
     } else {
@@ -37,7 +37,7 @@ void ew__sl_respond(ew__sl_peer *peer, ew_str id, ew_str text, bool is_error) {
 
 void ew__sl_refuse(ew__sl_peer *peer, ew_str id, int64_t code, ew_status status, const char *message) {
     ew__buf buf;
-    ew_str error = ew__sf_error(peer->peer.conn->home->env, &buf, code, status, ew_str_from(message), NONE);
+    ew_str error = ew__sf_error(peer->peer.conn->executor->env, &buf, code, status, ew_str_from(message), NONE);
     ew__sl_respond(peer, id, error, true);
     ew__buf_done(&buf);
 }
@@ -208,7 +208,7 @@ static int sniff(const uint8_t *bytes, size_t n) {
 static ew_err init(ew__peer *base) {
     ew__sl_peer *peer = sl_of(base);
     ew__rpc_calls_init(&peer->calls, base->conn, &calls_ops);
-    ew__rpc_ids_init(&peer->ids, base->conn->home->env);
+    ew__rpc_ids_init(&peer->ids, base->conn->executor->env);
     ew__rpc_reader_init(&peer->reader, base, &peer->calls, &reader_ops, EW__FRAMING_WHOLE_LINES);
     return EW_OK;
 }
@@ -233,7 +233,7 @@ static void gone(ew__peer *base, ew_err why) {
         ew__call_release(call);
     }
     ew__rpc_reader_gone(&peer->reader, why);
-    ew__timer_stop(&base->conn->home->timers, &peer->answer);
+    ew__timer_stop(&base->conn->executor->timers, &peer->answer);
     ew__rpc_calls_done(&peer->calls);
 }
 

@@ -53,7 +53,7 @@ static ew_str unsent_reason(ew_err err) {
 static ew_err send_request(ew__sl_call *entry) {
     ew__sl_peer *peer = ew__sl_peer_of(entry);
     ew_call *call = entry->base.call;
-    const ew_env *env = call->home->env;
+    const ew_env *env = call->executor->env;
     ew__sf_request request;
     ew__buf line;
     ew__rpc_out message;
@@ -123,15 +123,15 @@ static void on_no_hello(ew__timer *timer, uint64_t now) {
 /* EW_OK or EW_ENOMEM; then nothing was said. */
 static ew_err greet(ew__sl_peer *peer) {
     ew__conn *conn = peer->peer.conn;
-    ew__home *home = conn->home;
-    uint64_t until = home->now + EW__MS(home->limits->runtime_wait_ms);
+    ew__executor *executor = conn->executor;
+    uint64_t until = executor->now + EW__MS(executor->limits->runtime_wait_ms);
     ew__rpc_out message;
     ew__buf text;
     peer->hello_id_len = (uint8_t)ew__rpc_ids_next(&peer->ids, peer->hello_id);
-    ew__buf_init(&text, home->env, SIZE_MAX / 2);
+    ew__buf_init(&text, executor->env, SIZE_MAX / 2);
     ew_err err = ew__sf_write_initialize(&text, ew__str(peer->hello_id, peer->hello_id_len), conn->site->blob_api);
     if (err == EW_OK)
-        err = ew__timer_set(&home->timers, &peer->answer, until, on_no_hello);
+        err = ew__timer_set(&executor->timers, &peer->answer, until, on_no_hello);
     if (err == EW_OK) {
         peer->state = EW__SL_GREETED;
         ew__rpc_out_begin(&message, ew__buf_view(&text));
@@ -166,7 +166,7 @@ static bool is_version(ew_str result) {
 
 static void on_hello(ew__sl_peer *peer, const ew__rpc *message) {
     ew__rpc_out text;
-    ew__timer_stop(&peer->peer.conn->home->timers, &peer->answer);
+    ew__timer_stop(&peer->peer.conn->executor->timers, &peer->answer);
     peer->state = EW__SL_KNOWN;
     if (message->kind == EW__RPC_ERROR) {
         refused_hello(peer, message->error);
@@ -208,13 +208,13 @@ static void send_cancel(ew__sl_call *entry) {
  */
 static void on_cancel(ew_call *call, ew__cancel_why why) {
     ew__sl_call *entry = call->callee_ud;
-    ew__home *home = call->home;
+    ew__executor *executor = call->executor;
     bool asks = ew__sl_peer_of(entry)->everywire && !entry->waits && !entry->back;
     if (asks)
         send_cancel(entry);
     entry->cancelling = true;
     if (!asks || why != EW__CANCEL_ASKED ||
-        ew__timer_set(&home->timers, &entry->base.timer, home->now + EW__MS(CANCEL_MS), on_no_end) != EW_OK)
+        ew__timer_set(&executor->timers, &entry->base.timer, executor->now + EW__MS(CANCEL_MS), on_no_end) != EW_OK)
         fail(entry, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, "the call was cancelled");
 }
 
@@ -302,7 +302,7 @@ static void send_back(ew__sl_call *entry, const ew_call *origin) {
     ew__buf text;
     entry->back = true;
     (void)ew__call_trace(outgoing);
-    ew__buf_init(&text, outgoing->home->env, (size_t)outgoing->home->limits->frame_bytes);
+    ew__buf_init(&text, outgoing->executor->env, (size_t)outgoing->executor->limits->frame_bytes);
     ew_err err = ew__sf_write_back(&text, origin, outgoing, entry->base.id);
     if (err == EW_OK && !ew__rpc_has_place(&peer->calls, text.len))
         err = EW_ELIMIT;
@@ -323,7 +323,7 @@ ew_err ew__sl_open_back(ew__sl_peer *peer, const ew_call *origin, ew_call *outgo
         refuse(outgoing, outgoing->notify ? EW_STATUS_UNIMPLEMENTED : EW_STATUS_INVALID_ARGUMENT, why);
         return EW_OK;
     }
-    ew_err err = ew__sf_back_by_url(conn->site, conn->home, ew__conn_who(conn), outgoing);
+    ew_err err = ew__sf_back_by_url(conn->site, conn->executor, ew__conn_who(conn), outgoing);
     if (err != EW_ENOTFOUND)
         return err;
     if (peer->reader.closed || peer->reader.eof || ew__rpc_capacity(&peer->calls) == 0)
@@ -405,7 +405,7 @@ void ew__sl_asked(ew__sl_peer *peer, const ew__rpc *message) {
     const ew__conn *conn = peer->peer.conn;
     ew__buf text;
     bool is_error = false;
-    ew__buf_init(&text, conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&text, conn->executor->env, SIZE_MAX / 2);
     ew_err err = ew__sf_serve_ask(conn->site, message, &text, &is_error);
     bool fits = ew__rpc_fits(&peer->calls, text.len + message->id.len + 64);
     if (err == EW_OK && fits)

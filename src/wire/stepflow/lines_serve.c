@@ -11,14 +11,14 @@
 
 static void send_fault(ew__sl_call *entry, const ew_fault *fault) {
     ew__sl_peer *peer = ew__sl_peer_of(entry);
-    const ew__home *home = entry->base.call->home;
+    const ew__executor *executor = entry->base.call->executor;
     const ew_fault plain = {.status = fault->status};
     ew__rpc_out message;
     ew__buf buf;
-    ew__rpc_put_error(&message, entry->base.id, ew__sf_fault(home, &buf, 0, fault));
+    ew__rpc_put_error(&message, entry->base.id, ew__sf_fault(executor, &buf, 0, fault));
     if (!ew__rpc_fault_has_place(&peer->calls, message.len)) {
         ew__buf_done(&buf);
-        ew__rpc_put_error(&message, entry->base.id, ew__sf_fault(home, &buf, 0, &plain));
+        ew__rpc_put_error(&message, entry->base.id, ew__sf_fault(executor, &buf, 0, &plain));
     }
     ew__sl_send(peer, &message, NULL);
     ew__buf_done(&buf);
@@ -28,7 +28,7 @@ static void send_result(ew__sl_call *entry, ew_str result) {
     ew__sl_peer *peer = ew__sl_peer_of(entry);
     ew__rpc_out message;
     ew__buf line;
-    ew_err err = ew__sf_plain(entry->base.call->home->env, result, &line, &result);
+    ew_err err = ew__sf_plain(entry->base.call->executor->env, result, &line, &result);
     ew__sf_put_output(&message, entry->base.id, result);
     bool fits = ew__rpc_fits(&peer->calls, message.len), place = ew__rpc_has_place(&peer->calls, message.len);
     if (EW__LIKELY(err == EW_OK && fits && place))
@@ -79,7 +79,7 @@ static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end, .call_ba
 static ew_err keep_id(ew__sl_call *entry, ew_str id) {
     ew_call *call = entry->base.call;
     ew__buf line;
-    ew_err err = ew__sf_plain(call->home->env, id, &line, &id);
+    ew_err err = ew__sf_plain(call->executor->env, id, &line, &id);
     if (err == EW_OK)
         err = ew__arena_str(&call->arena, id, &entry->base.id);
     ew__buf_done(&line);
@@ -104,7 +104,7 @@ static ew__sl_call *fill_call(ew__sl_peer *peer, ew_call *call, const ew__rpc *m
 }
 
 static void open_call(ew__sl_peer *peer, const ew__rpc *message, const ew__sf_run *run, ew__action *action) {
-    ew_call *call = ew__call_new(peer->peer.conn->home, &caller, NULL);
+    ew_call *call = ew__call_new(peer->peer.conn->executor, &caller, NULL);
     ew__sl_call *entry = call ? fill_call(peer, call, message, run) : NULL;
     bool ended = false;
     if (!entry) {
@@ -135,11 +135,11 @@ static void execute(ew__sl_peer *peer, const ew__json_doc *doc, const ew__rpc *m
     ew__buf buf;
     ew_str error = NONE;
     if (ew__rpc_busy(&peer->calls, peer->reader.draining, &fault)) { /* the code asks the runtime to try again */
-        ew__sl_respond(peer, message->id, ew__sf_fault(conn->home, &buf, EW__SF_TRANSPORT_ERROR, &fault), true);
+        ew__sl_respond(peer, message->id, ew__sf_fault(conn->executor, &buf, EW__SF_TRANSPORT_ERROR, &fault), true);
         ew__buf_done(&buf);
         return;
     }
-    ew__action *action = ew__sf_find(conn->site, conn->home->env, doc, message, &run, name, &buf, &error);
+    ew__action *action = ew__sf_find(conn->site, conn->executor->env, doc, message, &run, name, &buf, &error);
     if (action)
         open_call(peer, message, &run, action);
     else
@@ -153,7 +153,7 @@ static void answer(ew__sl_peer *peer, const ew__rpc *message, ew__sf_method meth
     ew__conn *conn = peer->peer.conn;
     ew__buf text;
     bool is_error = false;
-    ew__buf_init(&text, conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&text, conn->executor->env, SIZE_MAX / 2);
     ew_err err = ew__sf_answer(conn, ew__conn_who(conn), message, method, &text, &is_error);
     bool fits = ew__rpc_fits(&peer->calls, text.len + message->id.len + 64);
     if (err == EW_OK && fits)

@@ -34,11 +34,11 @@ ew_str ew__sf_error(const ew_env *env, ew__buf *buf, int64_t code, ew_status sta
     return plain_error(buf, ew__sf_write_fault(buf, code, &fault, component));
 }
 
-ew_str ew__sf_fault(const ew__home *home, ew__buf *buf, int64_t code, const ew_fault *fault) {
+ew_str ew__sf_fault(const ew__executor *executor, ew__buf *buf, int64_t code, const ew_fault *fault) {
     ew_fault plain = {.status = fault->status};
-    ew__buf_init(buf, home->env, SIZE_MAX / 2);
+    ew__buf_init(buf, executor->env, SIZE_MAX / 2);
     ew_err err = ew__sf_write_fault(buf, code, fault, NONE);
-    if (err == EW_OK && buf->len + 4096 > home->limits->frame_bytes) {
+    if (err == EW_OK && buf->len + 4096 > executor->limits->frame_bytes) {
         ew__buf_clear(buf);
         err = ew__sf_write_fault(buf, code, &plain, NONE); /* the status is what matters */
     }
@@ -86,7 +86,7 @@ static ew_err write_info(ew__conn *conn, const ew__who *who, ew_str params, ew__
     ew_fault bad = {.status = EW_STATUS_INVALID_ARGUMENT,
                     .message = EW_STR("params.component must be the name of a component")};
     bool found = component.len && site->actions && ew__actions_find(site->actions, component, &action) == EW_OK;
-    if (found && !ew__gate_lets(conn->home, who, EW__STEPFLOW_NAME, action->key, &refusal))
+    if (found && !ew__gate_authorize(conn->executor, who, EW__STEPFLOW_NAME, action->key, &refusal))
         return write_refusal(out, &refusal, ret_error);
     if (found)
         return ew__sf_write_info(out, site->actions, action);
@@ -98,7 +98,7 @@ static ew_err write_info(ew__conn *conn, const ew__who *who, ew_str params, ew__
 
 static void keep_blob_url(const ew__conn *conn, const ew__who *who, ew_str params) {
     char buf[EW__INSTANCE_URL_MAX];
-    ew__principal owner = ew__principal_of(conn->home, who);
+    ew__principal owner = ew__principal_of(conn->executor, who);
     if (conn->site->instance)
         ew__instance_set_blob_url(conn->site->instance, &owner, ew__sf_read_blob_url(params, buf, sizeof buf));
 }
@@ -120,7 +120,7 @@ static ew_err write_list(ew__conn *conn, const ew__who *who, ew__buf *out, bool 
     ew__buf own;
     ew_str list;
     ew_fault refusal;
-    ew_err err = ew__gate_list(conn->home, who, EW__STEPFLOW_NAME, conn->site->actions, &own, &list, &refusal);
+    ew_err err = ew__gate_list(conn->executor, who, EW__STEPFLOW_NAME, conn->site->actions, &own, &list, &refusal);
     if (err == EW_OK)
         err = ew__sf_write_components(out, conn->site->actions, list);
     else if (err == EW_EACCESS)
@@ -132,7 +132,7 @@ static ew_err write_list(ew__conn *conn, const ew__who *who, ew__buf *out, bool 
 static ew_err answer(ew__conn *conn, const ew__who *who, const ew__rpc *message, ew__sf_method method, ew__buf *out,
                      bool *ret_error) {
     ew_fault refusal;
-    if (!ew__gate_knows(conn->home, who, &refusal))
+    if (!ew__gate_is_authenticated(conn->executor, who, &refusal))
         return write_refusal(out, &refusal, ret_error);
     switch (method) {
     case EW__SF_INITIALIZE:
@@ -240,22 +240,22 @@ static void refuse_back(ew_call *outgoing, ew_status status, ew_str why) {
     ew__call_fail_as(outgoing, EW_ORIGIN_LOCAL, status, why);
 }
 
-ew_err ew__sf_back_by_url(const ew__site *site, ew__home *home, const ew__who *who, ew_call *outgoing) {
+ew_err ew__sf_back_by_url(const ew__site *site, ew__executor *executor, const ew__who *who, ew_call *outgoing) {
     char text[EW__INSTANCE_URL_MAX];
     ew_fault fault;
     bool blob = ew__str_is(outgoing->key, EW_STR("blobs/put")) || ew__str_is(outgoing->key, EW_STR("blobs/get"));
     if (!blob || !site->instance || !site->ways)
         return EW_ENOTFOUND;
-    ew__principal owner = ew__principal_of(home, who);
+    ew__principal owner = ew__principal_of(executor, who);
     ew_str url = ew__instance_blob_url(site->instance, &owner, text);
     if (!url.len)
         return EW_ENOTFOUND;
-    if (!ew__gate_lets(home, who, EW__STEPFLOW_NAME, EW_STR(EW__SF_BLOBS_KEY), &fault)) {
+    if (!ew__gate_authorize(executor, who, EW__STEPFLOW_NAME, EW_STR(EW__SF_BLOBS_KEY), &fault)) {
         refuse_back(outgoing, fault.status,
                     EW_STR("the runtime's token may not use a blob URL: it needs the action " EW__SF_BLOBS_KEY));
         return EW_OK;
     }
-    ew_err err = site->ways->open(site->ways, home, &ew__wire_blobs, url, outgoing);
+    ew_err err = site->ways->open(site->ways, executor, &ew__wire_blobs, url, outgoing);
     if (err == EW_EINVAL)
         refuse_back(outgoing, EW_STATUS_FAILED_PRECONDITION,
                     EW_STR("the runtime's blobs are at a URL that is not used here"));

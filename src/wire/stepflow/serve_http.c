@@ -41,7 +41,7 @@ static void answer_error(ew__exchange *exchange, int status, ew_str id, ew_str e
     ew__rpc_out message;
     ew__buf line;
     ew_str plain;
-    if (ew__sf_plain(exchange->conn->home->env, id, &line, &plain) != EW_OK)
+    if (ew__sf_plain(exchange->conn->executor->env, id, &line, &plain) != EW_OK)
         plain = NONE;
     ew__rpc_put_error(&message, plain, error);
     exchange->ops->answer(exchange, status, &message, NULL);
@@ -50,7 +50,7 @@ static void answer_error(ew__exchange *exchange, int status, ew_str id, ew_str e
 
 static void refuse(ew__exchange *exchange, int status, ew_str id, int64_t code, ew_status why, const char *text) {
     ew__buf buf;
-    ew_str error = ew__sf_error(exchange->conn->home->env, &buf, code, why, ew_str_from(text), NONE);
+    ew_str error = ew__sf_error(exchange->conn->executor->env, &buf, code, why, ew_str_from(text), NONE);
     answer_error(exchange, status, id, error);
     ew__buf_done(&buf);
 }
@@ -91,7 +91,7 @@ static const ew__callee_ops back = {.open = on_back_open, .cancel = on_back_canc
 /* The principal that runs the call which has called back: only its replies count. */
 static bool may_answer(const asked *entry, const ew__principal *sender) {
     const ew__exchange *exchange = entry->posted->exchange;
-    ew__principal owner = ew__principal_of(exchange->conn->home, exchange->call->who);
+    ew__principal owner = ew__principal_of(exchange->conn->executor, exchange->call->who);
     return ew__principal_equal(&owner, sender);
 }
 
@@ -113,7 +113,7 @@ static bool deliver(ew__sf_scratch *scratch, const ew__principal *sender, const 
  * received the request cannot guess it. Written in quotes; returns the length.
  */
 static size_t new_id(const ew__conn *conn, char out[ID_ROOM]) {
-    const ew_env *env = conn->home->env;
+    const ew_env *env = conn->executor->env;
     uint8_t secret[16];
     env->random(env->ud, secret, sizeof secret);
     size_t n = (size_t)snprintf(out, ID_ROOM, "\"%u-ew", conn->site->loop);
@@ -129,7 +129,7 @@ static ew_err add_asked(posted *self, ew__sf_scratch *scratch, ew_call *outgoing
         return EW_ENOMEM;
     *entry = (asked){.posted = self, .scratch = scratch, .call = outgoing};
     if (!scratch->has_asked) {
-        ew__map_init(&scratch->asked, outgoing->home->env);
+        ew__map_init(&scratch->asked, outgoing->executor->env);
         scratch->has_asked = true;
     }
     ew_err err = ew__arena_str(&outgoing->arena, ew__str(id.ptr + 1, id.len - 2), &entry->key);
@@ -147,34 +147,34 @@ static ew_err add_asked(posted *self, ew__sf_scratch *scratch, ew_call *outgoing
 
 static void on_alive(ew__timer *timer, uint64_t now) {
     posted *self = ew__container_of(timer, posted, alive);
-    ew__home *home = self->exchange->conn->home;
+    ew__executor *executor = self->exchange->conn->executor;
     if (self->exchange->conn->out.bytes == 0) /* else it is the reader that is silent */
         self->exchange->ops->comment(self->exchange);
-    (void)ew__timer_set(&home->timers, timer, now + EW__MS(ALIVE_MS), on_alive);
+    (void)ew__timer_set(&executor->timers, timer, now + EW__MS(ALIVE_MS), on_alive);
 }
 
 /* The answer becomes a stream; a load balancer finds us again by the name we give it. */
 static void begin_stream(posted *self) {
     ew__exchange *exchange = self->exchange;
-    ew__home *home = exchange->conn->home;
+    ew__executor *executor = exchange->conn->executor;
     const ew__instance *instance = exchange->conn->site->instance;
     char fields[160];
     int n = snprintf(fields, sizeof fields, "%s%.*s%sCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n",
                      instance ? "Stepflow-Instance-Id: " : "", instance ? (int)sizeof instance->id : 0,
                      instance ? instance->id : "", instance ? "\r\n" : "");
     exchange->ops->begin(exchange, ew__str(fields, (size_t)n));
-    (void)ew__timer_set(&home->timers, &self->alive, home->now + EW__MS(ALIVE_MS), on_alive);
+    (void)ew__timer_set(&executor->timers, &self->alive, executor->now + EW__MS(ALIVE_MS), on_alive);
 }
 
 static ew_err send_back(posted *self, ew__sf_scratch *scratch, ew_call *call, ew_call *outgoing) {
     ew__exchange *exchange = self->exchange;
     ew__conn *conn = exchange->conn;
-    const ew_limits *limits = conn->home->limits;
+    const ew_limits *limits = conn->executor->limits;
     char id[ID_ROOM];
     size_t n = new_id(conn, id);
     ew__buf text;
     ew__rpc_out message;
-    ew__buf_init(&text, conn->home->env, (size_t)limits->frame_bytes);
+    ew__buf_init(&text, conn->executor->env, (size_t)limits->frame_bytes);
     ew_err err = ew__sf_write_back(&text, call, outgoing, ew__str(id, n));
     if (err == EW_OK && conn->out.bytes > 0 && conn->out.bytes + text.len > limits->out_max_bytes)
         err = EW_EBUSY;
@@ -204,11 +204,11 @@ static ew_err on_call_back(ew_call *call, ew_call *outgoing) {
     if (!self->exchange) /* a handler that is told so may try again at once */
         return EW_EENDED;
     ew__conn *conn = self->exchange->conn;
-    ew_err err = ew__sf_back_by_url(conn->site, conn->home, call->who, outgoing);
+    ew_err err = ew__sf_back_by_url(conn->site, conn->executor, call->who, outgoing);
     if (err != EW_ENOTFOUND)
         return err;
     ew__sf_scratch *scratch = conn->ops->shared ? conn->ops->shared(conn, &ew__wire_stepflow) : NULL;
-    if (!scratch || self->n_asked >= conn->home->limits->calls_per_connection)
+    if (!scratch || self->n_asked >= conn->executor->limits->calls_per_connection)
         return EW_EBUSY;
     err = send_back(self, scratch, call, outgoing);
     if (err == EW_ELIMIT)
@@ -230,19 +230,19 @@ static void send_end(posted *self, const ew__rpc_out *message, ew_call *owner) {
 
 static void on_end(ew_call *call, const ew__end *end) {
     posted *self = call->caller_ud;
-    const ew__home *home = call->home;
+    const ew__executor *executor = call->executor;
     ew__rpc_out message;
     ew__buf id_line, line;
     ew_str id, payload = NONE;
     if (!self->exchange) /* its runtime has gone: the handler was told by what it had asked, and has ended the call */
         return;
-    ew_err err = ew__sf_plain(home->env, self->id, &id_line, &id);
+    ew_err err = ew__sf_plain(executor->env, self->id, &id_line, &id);
     if (end->status == EW_STATUS_OK) {
-        ew_err line_err = ew__sf_plain(home->env, end->result, &line, &payload);
+        ew_err line_err = ew__sf_plain(executor->env, end->result, &line, &payload);
         err = err ? err : line_err;
         ew__sf_put_output(&message, id, payload);
     } else {
-        payload = ew__sf_fault(home, &line, 0, &end->fault);
+        payload = ew__sf_fault(executor, &line, 0, &end->fault);
         ew__rpc_put_error(&message, id, payload);
     }
     if (err != EW_OK) /* then it is ASCII already, or the runtime sees an id that it does not know */
@@ -269,11 +269,11 @@ static void execute(ew__exchange *exchange, const ew__json_doc *doc, const ew__r
     ew_str error = NONE;
     if (conn->site->draining) {
         ew_fault fault = ew__refusal(EW_STATUS_UNAVAILABLE, "the server is going down");
-        answer_error(exchange, 503, message->id, ew__sf_fault(conn->home, &buf, EW__SF_TRANSPORT_ERROR, &fault));
+        answer_error(exchange, 503, message->id, ew__sf_fault(conn->executor, &buf, EW__SF_TRANSPORT_ERROR, &fault));
         ew__buf_done(&buf);
         return;
     }
-    ew__action *action = ew__sf_find(conn->site, conn->home->env, doc, message, &run, name, &buf, &error);
+    ew__action *action = ew__sf_find(conn->site, conn->executor->env, doc, message, &run, name, &buf, &error);
     posted *self = action ? ew_call_alloc(call, sizeof *self) : NULL;
     if (!action) {
         answer_error(exchange, 200, message->id, error);
@@ -297,7 +297,7 @@ static void serve_plain(ew__exchange *exchange, const ew__rpc *message, ew__sf_m
     ew__buf out;
     ew__rpc_out text;
     bool error = false;
-    ew__buf_init(&out, exchange->conn->home->env, SIZE_MAX / 2);
+    ew__buf_init(&out, exchange->conn->executor->env, SIZE_MAX / 2);
     if (ew__sf_answer(exchange->conn, exchange->call->who, message, method, &out, &error) != EW_OK) {
         refuse(exchange, 503, message->id, EW__SF_TRANSPORT_ERROR, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
     } else if (error) {
@@ -305,7 +305,7 @@ static void serve_plain(ew__exchange *exchange, const ew__rpc *message, ew__sf_m
     } else {
         ew__buf line;
         ew_str id;
-        if (ew__sf_plain(exchange->conn->home->env, message->id, &line, &id) != EW_OK)
+        if (ew__sf_plain(exchange->conn->executor->env, message->id, &line, &id) != EW_OK)
             id = message->id;
         ew__rpc_put_result(&text, id, 0, ew__buf_view(&out));
         exchange->ops->answer(exchange, 200, &text, NULL);
@@ -314,34 +314,34 @@ static void serve_plain(ew__exchange *exchange, const ew__rpc *message, ew__sf_m
     ew__buf_done(&out);
 }
 
-/* The loop that an id of ours names; EW__ALL_OTHERS: it names none. */
+/* The loop that an id of ours names; EW__ALL_OTHER_LOOPS: it names none. */
 static unsigned loop_of(ew_str id) {
     char buf[128];
     uint64_t loop = 0;
     ew_str text = ew_json_typeof(id) == EW_JSON_STRING ? ew__rpc_text(id, buf, sizeof buf) : NONE;
     const char *dash = text.len ? memchr(text.ptr, '-', text.len) : NULL;
-    if (!dash || !ew__u64_parse(ew__str(text.ptr, (size_t)(dash - text.ptr)), &loop) || loop >= EW__ALL_OTHERS)
-        return EW__ALL_OTHERS;
+    if (!dash || !ew__u64_parse(ew__str(text.ptr, (size_t)(dash - text.ptr)), &loop) || loop >= EW__ALL_OTHER_LOOPS)
+        return EW__ALL_OTHER_LOOPS;
     return (unsigned)loop;
 }
 
 static void refuse_late(ew__exchange *exchange) {
-    atomic_fetch_add_explicit(&exchange->conn->home->dropped, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&exchange->conn->executor->dropped, 1, memory_order_relaxed);
     refuse(exchange, 400, NONE, EW__RPC_INVALID_REQUEST, EW_STATUS_INVALID_ARGUMENT, "no pending request has this id");
 }
 
 static void on_reply(ew__exchange *exchange, const ew__rpc *message, ew_str body) {
     ew__conn *conn = exchange->conn;
-    struct ew__others *others = conn->site->others;
+    struct ew__broadcast *others = conn->site->others;
     ew__sf_scratch *scratch = conn->ops->shared ? conn->ops->shared(conn, &ew__wire_stepflow) : NULL;
     unsigned loop = loop_of(message->id);
-    ew__principal sender = ew__principal_of(conn->home, exchange->call->who);
+    ew__principal sender = ew__principal_of(conn->executor, exchange->call->who);
     if (scratch && deliver(scratch, &sender, message)) {
         exchange->ops->answer(exchange, 202, NULL, NULL);
         return;
     }
-    bool elsewhere = others && loop != EW__ALL_OTHERS && loop != conn->site->loop;
-    if (elsewhere && others->tell(others, conn->home, &ew__wire_stepflow, loop, &sender, body))
+    bool elsewhere = others && loop != EW__ALL_OTHER_LOOPS && loop != conn->site->loop;
+    if (elsewhere && others->tell(others, conn->executor, &ew__wire_stepflow, loop, &sender, body))
         exchange->ops->answer(exchange, 202, NULL, NULL);
     else if (elsewhere)
         refuse(exchange, 503, NONE, EW__SF_TRANSPORT_ERROR, EW_STATUS_RESOURCE_EXHAUSTED, "too many replies wait");
@@ -349,7 +349,7 @@ static void on_reply(ew__exchange *exchange, const ew__rpc *message, ew_str body
         refuse_late(exchange);
 }
 
-void ew__sf_told(void *scratch, ew__home *home, const ew__principal *sender, ew_str text) {
+void ew__sf_told(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text) {
     ew__json_doc doc;
     ew__rpc message;
     bool good = ew__json_parse(&doc, text) == EW_OK;
@@ -357,7 +357,7 @@ void ew__sf_told(void *scratch, ew__home *home, const ew__principal *sender, ew_
         ew__rpc_read(&doc, 0, &message);
     bool reply = good && (message.kind == EW__RPC_RESULT || message.kind == EW__RPC_ERROR);
     if (!reply || !deliver(scratch, sender, &message))
-        atomic_fetch_add_explicit(&home->dropped, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&executor->dropped, 1, memory_order_relaxed);
 }
 
 void ew__sf_scratch_done(void *scratch) {
@@ -415,7 +415,7 @@ static void over(ew__exchange *exchange) {
     posted *self = exchange->ud;
     if (!self)
         return;
-    ew__timer_stop(&exchange->conn->home->timers, &self->alive);
+    ew__timer_stop(&exchange->conn->executor->timers, &self->alive);
     self->exchange = NULL;
     while (self->first)
         fail_asked(self->first, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,

@@ -30,7 +30,7 @@ extern const ew__http_guest ew__blobs_guest;
 
 #define EW__SF_NAME_ROOM 1024 /* names with escapes are decoded, up to here */
 
-/* Per home, of ew__wire_stepflow: calls back by HTTP that wait for their reply. */
+/* Per executor, of ew__wire_stepflow: calls back by HTTP that wait for their reply. */
 typedef struct ew__sf_scratch {
     ew__map asked; /* by id; made when there is one */
     bool has_asked;
@@ -48,7 +48,7 @@ ew_err ew__sf_answer(ew__conn *conn, const ew__who *who, const ew__rpc *message,
 /* An error object for what was refused, in buf (to be freed by the caller in any case); never empty. */
 ew_str ew__sf_error(const ew_env *env, ew__buf *buf, int64_t code, ew_status status, ew_str message, ew_str component);
 /* The same for a fault, one that fits into a frame. */
-ew_str ew__sf_fault(const ew__home *home, ew__buf *buf, int64_t code, const ew_fault *fault);
+ew_str ew__sf_fault(const ew__executor *executor, ew__buf *buf, int64_t code, const ew_fault *fault);
 
 /*
  * Finds the action for components/execute. NULL and *ret_error is an error object in buf (to be freed by the caller in
@@ -69,7 +69,7 @@ ew_err ew__sf_write_back(ew__buf *out, const ew_call *origin, const ew_call *out
  * that calls back; it needs access to EW__SF_BLOBS_KEY. EW_OK: opened, or ended with a fault. EW_ENOTFOUND: no URL
  * applies, use a callback. EW_EBUSY, EW_ENOMEM: nothing has changed.
  */
-ew_err ew__sf_back_by_url(const ew__site *site, ew__home *home, const ew__who *who, ew_call *outgoing);
+ew_err ew__sf_back_by_url(const ew__site *site, ew__executor *executor, const ew__who *who, ew_call *outgoing);
 
 /* ---- call.c ---- */
 
@@ -97,7 +97,7 @@ bool ew__sf_is_everywire(ew_str result);
 
 /* ---- serve_http.c ---- */
 
-void ew__sf_told(void *scratch, ew__home *home, const ew__principal *sender, ew_str text);
+void ew__sf_told(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text);
 void ew__sf_scratch_done(void *scratch);
 
 #endif

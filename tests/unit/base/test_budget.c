@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/budget.h"
-#include "base/home.h"
+#include "base/executor.h"
 #include "base/mem.h"
 #include "support/fail_env.h"
 
@@ -128,17 +128,17 @@ static void test_base_budget__pools_of_a_home(void **state) {
     (void)state;
     world w;
     ew_limits limits = {.calls = 0};
-    ew__home home = {.ops = NULL};
+    ew__executor executor = {.ops = NULL};
     init(&w);
     ew_limits_complete(&limits);
-    ew__home_init(&home, &w.budget->env, &limits);
+    ew__executor_init(&executor, &w.budget->env, &limits);
     uint64_t before = ew__budget_used(w.budget);
-    ew__piece_put(&home.calls, ew__piece_get(&home.calls));
-    ew__piece_put(&home.pieces, ew__piece_get(&home.pieces));
-    ew__block_put(&home.blocks, ew__block_get(&home.blocks));
+    ew__piece_put(&executor.calls, ew__piece_get(&executor.calls));
+    ew__piece_put(&executor.pieces, ew__piece_get(&executor.pieces));
+    ew__block_put(&executor.blocks, ew__block_get(&executor.blocks));
     uint64_t kept = ew__budget_used(w.budget) - before;
-    assert_int_equal(kept, EW__POOL_KEEP(1) * (home.calls.size + home.pieces.size + EW__BLOCK_SIZE));
-    ew__home_done(&home);
+    assert_int_equal(kept, EW__POOL_KEEP(1) * (executor.calls.size + executor.pieces.size + EW__BLOCK_SIZE));
+    ew__executor_done(&executor);
     finish(&w);
 }
 

@@ -105,7 +105,7 @@ static void test_base_map__siphash_against_another_implementation(void **state) 
 
 /* ---- the map ---- */
 
-/* All that must hold between entries and slots. Returns the longest way from a home slot to its entry. */
+/* All that must hold between entries and slots. Returns the longest way from a executor slot to its entry. */
 static uint32_t check(const ew__map *map) {
     uint32_t used = 0, longest = 0;
     assert_true(map->n <= map->cap || map->n == 0);
@@ -285,7 +285,7 @@ static void test_base_map__churn_does_not_grow(void **state) {
 
 /*
  * Keys that an attacker could pick: counting numbers, one byte apart, long common beginnings. With a keyed hash they
- * spread as chance would: at a load of at most 3/4 no key of 100,000 is far from its home.
+ * spread as chance would: at a load of at most 3/4 no key of 100,000 is far from its executor.
  */
 static void test_base_map__many_keys_stay_near_their_home(void **state) {
     (void)state;

@@ -14,7 +14,7 @@ static void test_what_crosses(void **state) {
     near->input = EW_STR("{\"big\":12345678901234567890}");
     near->context = EW_STR("{\"user\":1}");
     near->labels = EW_STR("{\"a\":\"b\"}");
-    near->deadline = s.w.home.now + EW__MS(500);
+    near->deadline = s.w.executor.now + EW__MS(500);
     near->attempt = 3;
     near->hops = 2;
     open_near(&s);
@@ -58,7 +58,7 @@ static void test_a_fault_crosses(void **state) {
     finish(&s, 1);
 }
 
-/* Only callers on this machine see the stack traces of upstreams, unless the home says otherwise. */
+/* Only callers on this machine see the stack traces of upstreams, unless the executor says otherwise. */
 static void test_stack_traces(void **state) {
     (void)state;
     static const char with[] = "{\"stack\":\"Error\\n at x\",\"traceId\":\"1\"}", without[] = "{\"traceId\":\"1\"}";
@@ -75,7 +75,7 @@ static void test_stack_traces(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         setting s;
         begin(&s, 1);
-        s.w.home.stack_traces = (uint8_t)rows[i].policy;
+        s.w.executor.stack_traces = (uint8_t)rows[i].policy;
         make(&s)->who = rows[i].who;
         open_near(&s);
         near_one.call->who = NULL; /* it is valid until the call is opened */
@@ -106,7 +106,7 @@ static void test_trace(void **state) {
     }
     ew__observer spans = {.spans = true};
     begin(&s, 1);
-    s.w.home.observer = &spans;
+    s.w.executor.observer = &spans;
     ew_call *near = make(&s);
     open_near(&s);
     assert_memory_equal(fars[0].call->trace.trace_id, near->trace.trace_id, 32);
@@ -114,7 +114,7 @@ static void test_trace(void **state) {
     assert_memory_not_equal(fars[0].call->trace.span_id, near->trace.span_id, 16);
     assert_true(ew__str_is(fars[0].call->trace_path, EW_STR("/{x,t:flow}")));
     far_done(&fars[0], EW_STR("1"));
-    s.w.home.observer = NULL;
+    s.w.executor.observer = NULL;
     finish(&s, 1);
 }
 
@@ -180,7 +180,7 @@ static void test_large_payloads_are_lent(void **state) {
     const size_t size = (size_t)64 * 1024;
     ew__out out;
     begin(&s, 1);
-    ew__out_init(&out, &s.w.home.blocks);
+    ew__out_init(&out, &s.w.executor.blocks);
     ew_call *near = make(&s);
     char *input = ew__arena_alloc(&near->arena, size);
     memset(input, '1', size);
@@ -377,7 +377,7 @@ static void test_deadline(void **state) {
     (void)state;
     setting s;
     begin(&s, 1);
-    make(&s)->deadline = s.w.home.now + EW__MS(100);
+    make(&s)->deadline = s.w.executor.now + EW__MS(100);
     open_near(&s);
     world_advance(&s.w, 101);
     assert_int_equal(near_one.n_ends, 1);
@@ -395,13 +395,13 @@ static void test_deadline_and_late_upstream(void **state) {
     begin(&s, 1);
     ew_call *near = make(&s);
     assert_int_equal(ew__arena_str(&near->arena, EW_STR("{\"kept\":1}"), &near->input), EW_OK);
-    near->deadline = s.w.home.now + EW__MS(100);
+    near->deadline = s.w.executor.now + EW__MS(100);
     open_near(&s);
     world_advance(&s.w, 101);
     assert_int_equal(near_one.n_ends, 1);
     ew__call_release(near_one.call);
     near_one.call = NULL;
-    ew_call *other = ew__call_new(&s.w.home, &near_ops, NULL); /* takes memory that was given back */
+    ew_call *other = ew__call_new(&s.w.executor, &near_ops, NULL); /* takes memory that was given back */
     assert_non_null(other);
     void *memory = ew__arena_alloc(&other->arena, 32);
     assert_non_null(memory);

@@ -5,7 +5,7 @@
  */
 #include "unit/bridge/world.h"
 
-/* ---- several homes of one action ---- */
+/* ---- several executors of one action ---- */
 
 static void run_one(setting *s, const char *expected) {
     make(s);
@@ -226,7 +226,7 @@ static void test_any_order(void **state) {
         fars[run & 1].unreachable = run % 3 == 0;
         ew_call *near = make(&s);
         near->has_input = true;
-        near->deadline = s.w.home.now + EW__MS(200);
+        near->deadline = s.w.executor.now + EW__MS(200);
         open_near(&s);
         for (int i = 0; i < 40; i++)
             do_something(&s, next_random(&seed));

@@ -28,7 +28,7 @@ typedef struct near_side {
 
 /* The far callee's side: one of those that a bridge has. */
 typedef struct far_side {
-    ew__far far;
+    ew__upstream far;
     ew_call *call; /* that is open now */
     unsigned n_opens, n_inputs, n_input_ends, n_cancels, n_rooms, n_frees;
     ew__cancel_why why;
@@ -124,11 +124,11 @@ static inline void far_open(ew_call *call) {
 static const ew__callee_ops far_ops = {
     .open = far_open, .input = far_input, .input_end = far_input_end, .cancel = far_cancel, .room = far_room};
 
-static inline void open_far(ew__far *far, ew_call *call) {
+static inline void open_far(ew__upstream *far, ew_call *call) {
     ew__call_open_on(call, &far_ops, ew__container_of(far, far_side, far));
 }
 
-static inline void free_far(ew__far *far) { ew__container_of(far, far_side, far)->n_frees++; }
+static inline void free_far(ew__upstream *far) { ew__container_of(far, far_side, far)->n_frees++; }
 
 static inline void far_done(far_side *f, ew_str result) {
     ew_call *call = f->call;
@@ -145,7 +145,7 @@ typedef struct setting {
 } setting;
 
 static inline void begin(setting *s, uint32_t n) {
-    ew__far *list[N_FARS];
+    ew__upstream *list[N_FARS];
     ew_str names[N_FARS] = {EW_STR("/flow/a"), EW_STR("b"), EW_STR("c")};
     world_init(&s->w, 1);
     memset(&near_one, 0, sizeof near_one);
@@ -156,15 +156,15 @@ static inline void begin(setting *s, uint32_t n) {
         fars[i].far.free = free_far;
         list[i] = &fars[i].far;
     }
-    s->bridge = ew__bridge_new(s->w.home.env, list, names, n);
+    s->bridge = ew__bridge_new(s->w.executor.env, list, names, n);
     assert_non_null(s->bridge);
-    assert_int_equal(ew__action_new_remote(s->w.home.env, EW_STR("peer"), EW_STR("/flow/x"), EW_STR("{}"),
+    assert_int_equal(ew__action_new_remote(s->w.executor.env, EW_STR("peer"), EW_STR("/flow/x"), EW_STR("{}"),
                                            &ew__bridge_callee, s->bridge, ew__bridge_drop, &s->action),
                      EW_OK);
 }
 
 static inline ew_call *make(setting *s) {
-    near_one.call = ew__call_new(&s->w.home, &near_ops, NULL);
+    near_one.call = ew__call_new(&s->w.executor, &near_ops, NULL);
     assert_non_null(near_one.call);
     near_one.call->wants_chunks = true;
     return near_one.call;
@@ -179,7 +179,7 @@ static inline void finish(setting *s, uint32_t n) {
         assert_int_equal(atomic_load(&fars[i].far.calls), 0);
     ew__action_unref(s->action);
     for (uint32_t i = 0; i < n; i++) {
-        ew__far_unref(&fars[i].far);
+        ew__upstream_unref(&fars[i].far);
         assert_int_equal(fars[i].n_frees, 1);
     }
     world_done(&s->w);

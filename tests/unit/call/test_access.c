@@ -78,7 +78,7 @@ static void begin(scene *s) {
     s->access.required = true;
     ew__access_set(&s->access, make_tokens(env));
     ew__gate_init(&s->gate, &s->access);
-    s->w.home.gate = &s->gate;
+    s->w.executor.gate = &s->gate;
 }
 
 static void end(scene *s) {
@@ -193,7 +193,7 @@ static ew_status call_it(scene *s, const ew__who *who, const char *wire, const c
     ew__action *action = NULL;
     unsigned ends = s->ends, runs = s->runs, accepted = s->accepted;
     assert_int_equal(ew__actions_find(s->actions, ew_str_from(key), &action), EW_OK);
-    ew_call *call = ew__call_new(&s->w.home, &caller, s);
+    ew_call *call = ew__call_new(&s->w.executor, &caller, s);
     call->wire = wire;
     call->who = who;
     ew__call_open(call, action);
@@ -206,7 +206,7 @@ static ew_status call_it(scene *s, const ew__who *who, const char *wire, const c
 static ew__who show(scene *s, const char *token) {
     ew__who who = {.kind = EW__WHO_STRANGER};
     ew_fault fault;
-    (void)ew__gate_show(&s->w.home, &who, ew_str_from(token), &fault);
+    (void)ew__gate_present_token(&s->w.executor, &who, ew_str_from(token), &fault);
     return who;
 }
 
@@ -227,8 +227,8 @@ static void test_call_access__who_may_call(void **state) {
     assert_int_equal(call_it(&s, &some, "http", "/tool/three"), EW_STATUS_PERMISSION_DENIED);
     assert_int_equal(call_it(&s, &some, "jsonrpc", "/flow/one"), EW_STATUS_PERMISSION_DENIED);
     ew_fault fault;
-    assert_true(ew__gate_lets(&s.w.home, &some, "http", EW_STR("/metrics"), &fault));
-    assert_false(ew__gate_lets(&s.w.home, &some, "http", EW_STR("/jobs/x"), &fault));
+    assert_true(ew__gate_authorize(&s.w.executor, &some, "http", EW_STR("/metrics"), &fault));
+    assert_false(ew__gate_authorize(&s.w.executor, &some, "http", EW_STR("/jobs/x"), &fault));
     assert_int_equal(fault.status, EW_STATUS_PERMISSION_DENIED);
     s.access.required = false; /* nobody asks */
     assert_int_equal(call_it(&s, NULL, "http", "/flow/one"), EW_STATUS_OK);
@@ -261,7 +261,7 @@ static void check_list(scene *s, const ew__who *who, const char *wire, ew_err wa
     ew__buf own;
     ew_str list;
     ew_fault fault = {.status = EW_STATUS_OK};
-    assert_int_equal(ew__gate_list(&s->w.home, who, wire, s->actions, &own, &list, &fault), want);
+    assert_int_equal(ew__gate_list(&s->w.executor, who, wire, s->actions, &own, &list, &fault), want);
     if (want == EW_OK) {
         assert_int_equal(count(list), n);
         size_t at;
@@ -282,9 +282,9 @@ static void test_call_access__lists(void **state) {
     check_list(&s, &some, "http", EW_OK, 2);
     check_list(&s, &all, "jsonrpc", EW_OK, 3);
     check_list(&s, &ew__who_owner, "jsonrpc", EW_OK, 3);
-    s.w.home.gate = NULL;
+    s.w.executor.gate = NULL;
     check_list(&s, NULL, "http", EW_OK, 3);
-    s.w.home.gate = &s.gate;
+    s.w.executor.gate = &s.gate;
     end(&s);
 }
 
@@ -296,15 +296,15 @@ static void test_call_access__guesses_and_rates(void **state) {
     begin(&s);
     ew__who who = {.client = ew__clients_enter(&s.clients, key, false)};
     for (int i = 0; i < EW__CLIENT_FAILURES; i++) {
-        assert_false(ew__gate_show(&s.w.home, &who, EW_STR(TOKEN("x")), &fault));
+        assert_false(ew__gate_present_token(&s.w.executor, &who, EW_STR(TOKEN("x")), &fault));
         assert_int_equal(fault.status, EW_STATUS_UNAUTHENTICATED);
     }
-    assert_false(ew__gate_show(&s.w.home, &who, EW_STR(TOKEN("x")), &fault));
+    assert_false(ew__gate_present_token(&s.w.executor, &who, EW_STR(TOKEN("x")), &fault));
     assert_int_equal(fault.status, EW_STATUS_RESOURCE_EXHAUSTED);
     assert_in_range(fault.retry_after_ms, 1, EW__CLIENT_SHUT_MS);
     ew__who other = {.client = who.client}; /* a valid token of the same address is not held up */
-    assert_true(ew__gate_show(&s.w.home, &other, EW_STR(TOKEN("a")), &fault));
-    assert_true(ew__gate_show(&s.w.home, &who, EW_STR(TOKEN("a")), &fault));
+    assert_true(ew__gate_present_token(&s.w.executor, &other, EW_STR(TOKEN("a")), &fault));
+    assert_true(ew__gate_present_token(&s.w.executor, &who, EW_STR(TOKEN("a")), &fault));
     world_advance(&s.w, EW__CLIENT_SHUT_MS + 1);
     s.clients.calls_per_second = 2;
     assert_int_equal(call_it(&s, &who, "http", "/flow/one"), EW_STATUS_OK);
@@ -321,26 +321,26 @@ static void test_call_access__pending(void **state) {
     scene s;
     ew_fault fault;
     begin(&s);
-    ew__home *home = &s.w.home;
+    ew__executor *executor = &s.w.executor;
     ew__who who = {.kind = EW__WHO_STRANGER};
-    assert_true(ew__gate_is_pending(home, &who));
-    assert_false(ew__gate_is_pending(home, &ew__who_owner));
-    assert_false(ew__gate_show(home, &who, EW_STR(TOKEN("x")), &fault));
-    assert_true(ew__gate_is_pending(home, &who));
-    for (uint64_t i = 1; i < home->limits->auth_refusals; i++)
-        assert_false(ew__gate_is_last_refusal(home, &who));
-    assert_true(ew__gate_is_last_refusal(home, &who));
-    assert_true(ew__gate_show(home, &who, EW_STR(TOKEN("a")), &fault));
-    assert_false(ew__gate_is_pending(home, &who));
+    assert_true(ew__gate_is_pending(executor, &who));
+    assert_false(ew__gate_is_pending(executor, &ew__who_owner));
+    assert_false(ew__gate_present_token(executor, &who, EW_STR(TOKEN("x")), &fault));
+    assert_true(ew__gate_is_pending(executor, &who));
+    for (uint64_t i = 1; i < executor->limits->auth_refusals; i++)
+        assert_false(ew__gate_is_last_refusal(executor, &who));
+    assert_true(ew__gate_is_last_refusal(executor, &who));
+    assert_true(ew__gate_present_token(executor, &who, EW_STR(TOKEN("a")), &fault));
+    assert_false(ew__gate_is_pending(executor, &who));
     who.refusals = 0;
-    assert_false(ew__gate_show(home, &who, EW_STR(TOKEN("x")), &fault)); /* the identity is lost */
-    assert_true(ew__gate_is_pending(home, &who));
-    assert_false(ew__gate_knows(home, &who, &fault));
-    assert_true(ew__gate_is_last_refusal(home, &who));
+    assert_false(ew__gate_present_token(executor, &who, EW_STR(TOKEN("x")), &fault)); /* the identity is lost */
+    assert_true(ew__gate_is_pending(executor, &who));
+    assert_false(ew__gate_is_authenticated(executor, &who, &fault));
+    assert_true(ew__gate_is_last_refusal(executor, &who));
     s.access.required = false;
-    assert_false(ew__gate_is_pending(home, &who));
-    home->gate = NULL;
-    assert_false(ew__gate_is_pending(home, &who));
+    assert_false(ew__gate_is_pending(executor, &who));
+    executor->gate = NULL;
+    assert_false(ew__gate_is_pending(executor, &who));
     end(&s);
 }
 
@@ -348,22 +348,22 @@ static void test_call_access__changes_are_reported_once(void **state) {
     (void)state;
     scene s;
     begin(&s);
-    ew__home *home = &s.w.home;
-    assert_true(ew__gate_changed(home)); /* the first version */
-    assert_false(ew__gate_changed(home));
+    ew__executor *executor = &s.w.executor;
+    assert_true(ew__gate_changed(executor)); /* the first version */
+    assert_false(ew__gate_changed(executor));
     ew__access_set(&s.access, make_tokens(&s.w.env.env));
     ew__who all = show(&s, TOKEN("a")); /* the version is in use already */
     assert_true(all.accepted);
-    assert_true(ew__gate_changed(home));
-    assert_false(ew__gate_changed(home));
-    s.gate.expires_ms = (int64_t)home->env->wall_ms(home->env->ud); /* a token expires now */
-    assert_true(ew__gate_changed(home));
-    assert_false(ew__gate_changed(home));
+    assert_true(ew__gate_changed(executor));
+    assert_false(ew__gate_changed(executor));
+    s.gate.expires_ms = (int64_t)executor->env->wall_ms(executor->env->ud); /* a token expires now */
+    assert_true(ew__gate_changed(executor));
+    assert_false(ew__gate_changed(executor));
     s.access.required = false;
     ew__access_set(&s.access, NULL);
-    assert_false(ew__gate_changed(home));
-    home->gate = NULL;
-    assert_false(ew__gate_changed(home));
+    assert_false(ew__gate_changed(executor));
+    executor->gate = NULL;
+    assert_false(ew__gate_changed(executor));
     end(&s);
 }
 
@@ -372,26 +372,26 @@ static void test_call_access__principals(void **state) {
     enum { ALL, ALL_AGAIN, FLOWS, OWNER, CERT_A, CERT_B, N };
     scene s;
     begin(&s);
-    ew__home *home = &s.w.home;
+    ew__executor *executor = &s.w.executor;
     ew__who who[N] = {[ALL] = show(&s, TOKEN("a")), [ALL_AGAIN] = show(&s, TOKEN("a")), [FLOWS] = show(&s, TOKEN("f"))};
     ew__principal id[N], none = {.kind = EW__WHO_STRANGER}, bare[N];
     who[OWNER] = ew__who_owner;
     ew__who_set_certificate(&who[CERT_A], "CN=all");
     ew__who_set_certificate(&who[CERT_B], "CN=b");
     for (int i = 0; i < N; i++)
-        id[i] = ew__principal_of(home, &who[i]);
+        id[i] = ew__principal_of(executor, &who[i]);
     assert_true(ew__principal_equal(&id[ALL], &id[ALL_AGAIN]));
     for (int i = ALL_AGAIN; i < N; i++)
         for (int k = i + 1; k < N; k++)
             assert_false(ew__principal_equal(&id[i], &id[k]));
-    home->gate = NULL;
+    executor->gate = NULL;
     for (int i = 0; i < N; i++)
-        bare[i] = ew__principal_of(home, &who[i]);
+        bare[i] = ew__principal_of(executor, &who[i]);
     for (int i = 0; i < CERT_A; i++)
         assert_true(ew__principal_equal(&bare[i], &none));
     assert_false(ew__principal_equal(&bare[CERT_A], &none));
     assert_false(ew__principal_equal(&bare[CERT_A], &bare[CERT_B]));
-    none = ew__principal_of(home, NULL);
+    none = ew__principal_of(executor, NULL);
     assert_true(ew__principal_equal(&bare[ALL], &none));
     end(&s);
 }

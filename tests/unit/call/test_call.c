@@ -81,13 +81,13 @@ static const ew__callee_ops callee = {
     .open = on_open, .input = on_input, .input_end = on_input_end, .cancel = on_cancel, .room = on_room};
 
 static void open_book(world *w, book *b, uint64_t deadline_ms) {
-    ew_call *call = ew__call_new(&w->home, &caller, b);
+    ew_call *call = ew__call_new(&w->executor, &caller, b);
     assert_non_null(call);
     b->call = ew_call_ref(call);
     call->wants_chunks = true;
     call->has_input = true;
     if (deadline_ms)
-        call->deadline = w->home.now + EW__MS(deadline_ms);
+        call->deadline = w->executor.now + EW__MS(deadline_ms);
     ew__call_open_on(call, &callee, b);
 }
 
@@ -108,7 +108,7 @@ static void test_call_call__done_once(void **state) {
     world_init(&w, 1);
     open_book(&w, &b, 0);
     assert_int_equal(b.n_opens, 1);
-    assert_int_equal(w.home.live_calls, 1);
+    assert_int_equal(w.executor.live_calls, 1);
     assert_int_equal(ew_call_chunk(b.call, EW_STR("1")), EW_OK);
     assert_int_equal(ew_call_chunk(b.call, EW_STR("{")), EW_ESYNTAX);
     assert_int_equal(ew_call_done(b.call, EW_STR("{}")), EW_OK);
@@ -119,7 +119,7 @@ static void test_call_call__done_once(void **state) {
     assert_int_equal(ew_call_after(b.call, 1, NULL, NULL), EW_EENDED);
     assert_int_equal(b.n_ends, 1);
     assert_int_equal(b.status, EW_STATUS_OK);
-    assert_int_equal(atomic_load(&w.home.dropped), 2);
+    assert_int_equal(atomic_load(&w.executor.dropped), 2);
     close_book(&w, &b);
     world_done(&w);
 }
@@ -158,11 +158,11 @@ static void test_call_call__deadline(void **state) {
     assert_int_equal(b.status, EW_STATUS_DEADLINE_EXCEEDED);
     assert_int_equal(b.origin, EW_ORIGIN_DEADLINE);
     assert_int_equal(b.n_cancels, 1);
-    assert_int_equal(w.home.live_calls, 1); /* the callee still owes its end */
+    assert_int_equal(w.executor.live_calls, 1); /* the callee still owes its end */
     assert_int_equal(ew_call_chunk(b.call, EW_STR("1")), EW_ECANCELLED);
     assert_int_equal(ew_call_done(b.call, EW_STR("1")), EW_OK);
     assert_int_equal(b.n_ends, 1);
-    assert_int_equal(atomic_load(&w.home.dropped), 1);
+    assert_int_equal(atomic_load(&w.executor.dropped), 1);
     close_book(&w, &b);
     world_done(&w);
 }
@@ -189,7 +189,7 @@ static void test_call_call__too_many(void **state) {
     w.limits.calls = 2;
     open_book(&w, &books[0], 0);
     open_book(&w, &books[1], 0);
-    assert_null(ew__call_new(&w.home, &caller, NULL));
+    assert_null(ew__call_new(&w.executor, &caller, NULL));
     close_book(&w, &books[0]);
     open_book(&w, &books[2], 0);
     close_book(&w, &books[1]);
@@ -326,8 +326,8 @@ static void compare(const world *w, const model *m, const book *b) {
     assert_int_equal(b->n_input_ends, m->input_ends);
     assert_int_equal(b->n_rooms, m->rooms);
     assert_int_equal(ew_call_cancelled(b->call), m->cancelled);
-    assert_int_equal(w->home.live_calls, m->callee_open ? 1 : 0);
-    assert_int_equal(atomic_load(&w->home.dropped), m->dropped);
+    assert_int_equal(w->executor.live_calls, m->callee_open ? 1 : 0);
+    assert_int_equal(atomic_load(&w->executor.dropped), m->dropped);
 }
 
 static void test_call_call__random_orders(void **state) {
@@ -335,11 +335,12 @@ static void test_call_call__random_orders(void **state) {
     for (uint64_t seed = 1; seed <= 3000; seed++) {
         world w;
         world_init(&w, seed);
-        book b = {.release_at_end = ew__rng_next(&w.home.rng) & 1, .end_at_cancel = ew__rng_next(&w.home.rng) & 1};
+        book b = {.release_at_end = ew__rng_next(&w.executor.rng) & 1,
+                  .end_at_cancel = ew__rng_next(&w.executor.rng) & 1};
         model m = {.caller_open = true, .callee_open = true};
         open_book(&w, &b, 500);
         for (int i = 0; i < 30; i++) {
-            uint64_t chance = ew__rng_next(&w.home.rng);
+            uint64_t chance = ew__rng_next(&w.executor.rng);
             /* chunks, input and room often; what ends something seldom */
             static const uint8_t weights[] = {0, 0, 0, 0, 0, 7, 7, 7, 6, 6, 2, 3, 4, 5, 8, 9};
             unsigned what = weights[chance >> 32 & 15];

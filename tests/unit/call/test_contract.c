@@ -66,7 +66,7 @@ static void stage_open(stage *s, const ew_action_options *options, const char *i
     assert_int_equal(ew__registry_add(&s->registry, "/t/x", &callee, NULL, no_handler, NULL, options), EW_OK);
     ew__actions *actions = ew__registry_get(&s->registry);
     assert_int_equal(ew__actions_find(actions, EW_STR("x"), &s->action), EW_OK);
-    ew_call *call = ew__call_new(&s->w.home, &caller, &s->book);
+    ew_call *call = ew__call_new(&s->w.executor, &caller, &s->book);
     s->book.call = call;
     call->wants_chunks = true;
     call->has_input = has_input;

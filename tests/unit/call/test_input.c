@@ -67,7 +67,7 @@ static ew__registry registry;
 static record run(world *w, const char *key, ew_str input) {
     record rec = {0};
     ew__action *action = NULL;
-    ew_call *call = ew__call_new(&w->home, &caller, &rec);
+    ew_call *call = ew__call_new(&w->executor, &caller, &rec);
     assert_non_null(call);
     assert_int_equal(ew__actions_find(registry.current, ew_str_from(key), &action), EW_OK);
     call->input = input;
@@ -173,7 +173,7 @@ static void test_call_input__no_memory(void **state) {
     memcpy(input + sizeof input - 2, "\"}", 2);
     record rec = {0};
     ew__action *action = NULL;
-    ew_call *call = ew__call_new(&w.home, &caller, &rec);
+    ew_call *call = ew__call_new(&w.executor, &caller, &rec);
     assert_non_null(call);
     assert_int_equal(ew__actions_find(registry.current, EW_STR("/t/greet"), &action), EW_OK);
     call->input = ew__str(input, sizeof input);

@@ -57,7 +57,7 @@ static ew__registry registry;
 
 static ew_call *open_call(world *w, record *rec) {
     ew__action *action = NULL;
-    ew_call *call = ew__call_new(&w->home, &caller, rec);
+    ew_call *call = ew__call_new(&w->executor, &caller, rec);
     assert_non_null(call);
     assert_int_equal(ew__actions_find(registry.current, EW_STR("/t/nothing"), &action), EW_OK);
     call->wants_chunks = call->has_input = true;

@@ -39,7 +39,7 @@ static void on_open(ew_call *call) { (void)call; }
 static const ew__callee_ops callee = {.open = on_open};
 
 static ew_call *open_call(world *w, record *rec) {
-    ew_call *call = ew__call_new(&w->home, &caller, rec);
+    ew_call *call = ew__call_new(&w->executor, &caller, rec);
     assert_non_null(call);
     call->wants_chunks = true;
     rec->ordered = true;
@@ -85,7 +85,7 @@ static void test_call_post__order(void **state) {
     world_letters(&w, false);
     assert_int_equal(atomic_load(&rec.n_ends), 1);
     assert_true(rec.ordered && rec.n_chunks >= EACH && rec.n_chunks <= THREADS * EACH);
-    assert_int_equal(atomic_load(&w.home.dropped), THREADS - 1); /* late ends */
+    assert_int_equal(atomic_load(&w.executor.dropped), THREADS - 1); /* late ends */
     world_done(&w);
 }
 
@@ -164,7 +164,7 @@ static void *fill_and_wait(void *arg) {
 }
 
 /*
- * Letters on their way count as buffered: a thread is told to wait although the home thread sleeps, and goes on when
+ * Letters on their way count as buffered: a thread is told to wait although the executor thread sleeps, and goes on when
  * they were taken.
  */
 static void test_call_post__wait_room(void **state) {

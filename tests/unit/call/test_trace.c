@@ -125,7 +125,7 @@ static void test_call_trace__carriers(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         world w;
         world_init(&w, 7);
-        ew_call *call = ew__call_new(&w.home, &nobody, NULL);
+        ew_call *call = ew__call_new(&w.executor, &nobody, NULL);
         call->carrier = ew_str_from(cases[i].text);
         const ew__trace *trace = ew__call_trace(call);
         if (trace->has_parent != cases[i].goes_on || (call->tracestate.len > 0) != cases[i].state)

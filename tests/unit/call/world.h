@@ -1,5 +1,5 @@
 /*
- * tests/unit/call/world.h: a home for tests of calls: virtual clock, counting memory, and letters from real threads.
+ * tests/unit/call/world.h: a executor for tests of calls: virtual clock, counting memory, and letters from real threads.
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EW_TESTS_CALL_WORLD_H
@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 typedef struct world {
-    ew__home home;
+    ew__executor executor;
     ew__test_env env;
     ew_limits limits;
     pthread_t thread;
@@ -25,13 +25,13 @@ typedef struct world {
     ew__task *first, **last;
 } world;
 
-static bool world_here(const ew__home *home) {
-    const world *w = (const world *)(const void *)home;
+static bool world_here(const ew__executor *executor) {
+    const world *w = (const world *)(const void *)executor;
     return pthread_equal(pthread_self(), w->thread) != 0;
 }
 
-static void world_post(ew__home *home, ew__task *task) {
-    world *w = (world *)(void *)home;
+static void world_post(ew__executor *executor, ew__task *task) {
+    world *w = (world *)(void *)executor;
     pthread_mutex_lock(&w->lock);
     task->next = NULL;
     *w->last = task;
@@ -40,7 +40,7 @@ static void world_post(ew__home *home, ew__task *task) {
     pthread_mutex_unlock(&w->lock);
 }
 
-static const ew__home_ops world_ops = {.here = world_here, .post = world_post};
+static const ew__executor_ops world_ops = {.here = world_here, .post = world_post};
 
 static inline void world_init(world *w, uint64_t seed) {
     memset(w, 0, sizeof *w);
@@ -50,8 +50,8 @@ static inline void world_init(world *w, uint64_t seed) {
     w->last = &w->first;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->posted, NULL);
-    w->home.ops = &world_ops;
-    ew__home_init(&w->home, &w->env.env, &w->limits);
+    w->executor.ops = &world_ops;
+    ew__executor_init(&w->executor, &w->env.env, &w->limits);
 }
 
 /* Opens the letters that are there; wait: at least one. */
@@ -72,14 +72,14 @@ static inline void world_letters(world *w, bool wait) {
 
 static inline void world_advance(world *w, uint64_t ms) {
     ew__test_env_advance(&w->env, EW__MS(ms));
-    ew__timers_run(&w->home.timers, ew__home_read_clock(&w->home));
+    ew__timers_run(&w->executor.timers, ew__executor_read_clock(&w->executor));
 }
 
 /* Everything must be back. */
 static inline void world_done(world *w) {
-    assert_int_equal(w->home.live_calls, 0);
-    assert_true(ew__timers_next(&w->home.timers) == EW__NEVER);
-    ew__home_done(&w->home);
+    assert_int_equal(w->executor.live_calls, 0);
+    assert_true(ew__timers_next(&w->executor.timers) == EW__NEVER);
+    ew__executor_done(&w->executor);
     assert_int_equal(ew__test_env_live_blocks(&w->env), 0);
     pthread_cond_destroy(&w->posted);
     pthread_mutex_destroy(&w->lock);

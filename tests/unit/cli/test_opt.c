@@ -192,10 +192,10 @@ static void test_cli_opt__edit_distance(void **state) {
 
 static const char *nearest(const char *word) {
     static const char *const names[] = {"serve", "call", "list", "describe", "allow-host", "allow-remote"};
-    ew__near near;
-    ew__near_init(&near, ew_str_from(word));
+    ew__suggestion near;
+    ew__suggestion_init(&near, ew_str_from(word));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        ew__near_try(&near, ew_str_from(names[i]));
+        ew__suggestion_try(&near, ew_str_from(names[i]));
     }
     return near.best.ptr;
 }

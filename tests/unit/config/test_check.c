@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "api/app_config.h"
+#include "program/config.h"
 #include "support/fail_env.h"
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * what a worker is told, memory that fails.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "api/usual_store.h"
+#include "program/default_store.h"
 #include "base/util.h"
 #include "unit/config/config_support.h"
 

@@ -109,7 +109,7 @@ static inline ew_err back_init(ew__peer *peer) {
         return f->back_init;
     f->n_back++;
     memset(peer->conn->scratch, 7, 5000); /* its own, and as large as it said */
-    ew__self who = {.id = EW_STR("me"), .pid = 7};
+    ew__runtime_identity who = {.id = EW_STR("me"), .pid = 7};
     const char *no = peer->conn->ops->greet(peer->conn, &who);
     if (no)
         note(no);
@@ -162,7 +162,7 @@ static inline void owner_ready(ew__link *link) {
     f->n_ready++;
 }
 
-static inline const char *owner_greet(ew__link *link, const ew__self *who) {
+static inline const char *owner_greet(ew__link *link, const ew__runtime_identity *who) {
     assert_ptr_equal(link->owner_ud, f);
     assert_true(ew__str_is(who->id, EW_STR("me")));
     f->n_greet++;
@@ -215,7 +215,7 @@ static inline void fake_done(void) {
         fake_close_listener();
     run_until(&f->w, &f->n_closed, f->n_links);
     assert_int_equal(f->n_front + f->n_back, 0);
-    ew__scratches_done(&f->scratches, f->w.loop.home.env);
+    ew__scratches_done(&f->scratches, f->w.loop.executor.env);
     world_done(&f->w);
 }
 

@@ -46,12 +46,12 @@ static const ew__caller_ops asker = {.chunk = asked_chunk, .end = asked_end};
 
 static inline void start_call(asked *a, const char *action, uint64_t ms) {
     memset(a, 0, sizeof *a);
-    ew__home_read_clock(&w.loop.home);
-    a->call = ew__call_new(&w.loop.home, &asker, a);
+    ew__executor_read_clock(&w.loop.executor);
+    a->call = ew__call_new(&w.loop.executor, &asker, a);
     assert_non_null(a->call);
     a->call->key = ew_str_from(action);
     if (ms)
-        a->call->deadline = w.loop.home.now + EW__MS(ms);
+        a->call->deadline = w.loop.executor.now + EW__MS(ms);
     ew__pool_open(&pool, a->call);
 }
 
@@ -81,7 +81,7 @@ static inline void finish(void) {
     ew__pool_close(&pool, on_pool_closed);
     run_until(&w, &n_pool_closed, 1);
     ew__pool_done(&pool);
-    assert_int_equal(w.loop.home.live_calls, 0);
+    assert_int_equal(w.loop.executor.live_calls, 0);
     world_done(&w);
     assert_no_children();
 }

@@ -140,9 +140,9 @@ static void test_no_memory(void **state) {
         run_until(&f->w, &f->n_links, 1);
         end_send(&client, "!rest", 5);
         f->w.fail_at = f->w.n_allocations + nth;
-        uint64_t until = ew__home_read_clock(&f->w.loop.home) + PATIENCE_NS;
+        uint64_t until = ew__executor_read_clock(&f->w.loop.executor) + PATIENCE_NS;
         while (client.n_in < 9 && client.n_eof + client.n_closed == 0) {
-            assert_true(ew__home_read_clock(&f->w.loop.home) < until);
+            assert_true(ew__executor_read_clock(&f->w.loop.executor) < until);
             uv_run(f->w.loop.uv, UV_RUN_ONCE);
         }
         f->w.fail_at = 0;

@@ -103,7 +103,7 @@ static void finish(end *client) {
     run_until(&w, &n_listener_closed, 1);
     run_until(&w, &n_closed, n_links);
     assert_int_equal(atomic_load(&traffic.open), 0);
-    ew__scratches_done(&scratches, w.loop.home.env);
+    ew__scratches_done(&scratches, w.loop.executor.env);
     world_done(&w);
 }
 

@@ -231,13 +231,13 @@ static void test_delays(void **state) {
         lose(i + 1);
         assert_int_equal(m->connector.delay_ms, grows[i]);
         assert_true(m->connector.waiting);
-        uint64_t in = m->connector.timer.at - m->w.loop.home.now;
+        uint64_t in = m->connector.timer.at - m->w.loop.executor.now;
         assert_true(in <= EW__MS(delay * 12 / 10));
         delay = grows[i];
-        m->connector.timer.at = m->w.loop.home.now; /* the only timer of this kind: no need to wait for it */
-        assert_int_equal(
-            ew__timer_set(&m->w.loop.home.timers, &m->connector.timer, m->w.loop.home.now, m->connector.timer.fn),
-            EW_OK);
+        m->connector.timer.at = m->w.loop.executor.now; /* the only timer of this kind: no need to wait for it */
+        assert_int_equal(ew__timer_set(&m->w.loop.executor.timers, &m->connector.timer, m->w.loop.executor.now,
+                                       m->connector.timer.fn),
+                         EW_OK);
     }
     assert_int_equal(count_lines("no manager at"), 1);
     run_until(&m->w, &m->n_ends, 7);
@@ -263,11 +263,12 @@ static void test_chance(void **state) {
         while (m->connector.link)
             uv_run(m->w.loop.uv, UV_RUN_ONCE);
         assert_true(m->connector.waiting);
-        uint64_t at = m->connector.timer.at, now = m->w.loop.home.now;
+        uint64_t at = m->connector.timer.at, now = m->w.loop.executor.now;
         uint64_t in = at > now ? at - now : 0;
         least = in < least ? in : least;
         most = in > most ? in : most;
-        assert_int_equal(ew__timer_set(&m->w.loop.home.timers, &m->connector.timer, now, m->connector.timer.fn), EW_OK);
+        assert_int_equal(ew__timer_set(&m->w.loop.executor.timers, &m->connector.timer, now, m->connector.timer.fn),
+                         EW_OK);
     }
     assert_true(most <= EW__MS(6000));
     assert_true(most - least > EW__MS(200));
@@ -370,9 +371,9 @@ static void test_no_memory(void **state) {
         assert_int_equal(ew__connector_start(&m->connector), EW_OK);
         m->w.fail_at = m->w.n_allocations + nth;
         unsigned n_ready = 0;
-        uint64_t until = ew__home_read_clock(&m->w.loop.home) + PATIENCE_NS;
+        uint64_t until = ew__executor_read_clock(&m->w.loop.executor) + PATIENCE_NS;
         while (n_ready == 0) {
-            assert_true(ew__home_read_clock(&m->w.loop.home) < until);
+            assert_true(ew__executor_read_clock(&m->w.loop.executor) < until);
             uv_run(m->w.loop.uv, UV_RUN_ONCE);
             for (unsigned i = 0; i < m->n_ends; i++)
                 n_ready += m->ends[i].n_in >= 4;

@@ -52,8 +52,8 @@ static const ew__exporter_source source = {.next = next_text, .told = told};
 
 static void on_exporter_closed(ew__exporter *exporter) { ew__container_of(exporter, rig, exporter)->n_closed++; }
 
-static ew__aim aim_at(const char *host, uint16_t port) {
-    ew__aim aim = {.port = port, .loopback_only = true};
+static ew__export_target aim_at(const char *host, uint16_t port) {
+    ew__export_target aim = {.port = port, .loopback_only = true};
     memcpy(aim.host, host, strlen(host));
     return aim;
 }
@@ -63,9 +63,9 @@ static void rig_init(rig *r, uint16_t port) {
     leap_ns = 0;
     world_init(&r->w);
     r->w.env.now_ns = leaping_clock;
-    ew__home_read_clock(&r->w.loop.home);
+    ew__executor_read_clock(&r->w.loop.executor);
     ew__exporter_init(&r->exporter, &r->w.loop, &source, r, &r->news);
-    ew__aim aim = aim_at("127.0.0.1", port);
+    ew__export_target aim = aim_at("127.0.0.1", port);
     if (port)
         assert_int_equal(ew__exporter_aim(&r->exporter, &aim), EW_OK);
 }
@@ -93,7 +93,7 @@ static void queue(rig *r, unsigned n) {
 
 static void leap(rig *r, uint64_t ms) {
     leap_ns += EW__MS(ms);
-    ew__home_read_clock(&r->w.loop.home);
+    ew__executor_read_clock(&r->w.loop.executor);
 }
 
 static unsigned count_lines(const rig *r, const char *text) {
@@ -148,7 +148,7 @@ static void test_exporter__base_path_name_and_odd_answers(void **state) {
     queue(&r, 1);
     run_ms(&r.w, 50);
     assert_int_equal(r.n_taken, 0); /* no aim: they wait */
-    ew__aim aim = aim_at("localhost", s.port);
+    ew__export_target aim = aim_at("localhost", s.port);
     memcpy(aim.base, "/some/base", 10);
     assert_int_equal(ew__exporter_aim(&r.exporter, &aim), EW_OK);
     run_until(&r.w, &r.n_sent, 1);
@@ -192,7 +192,7 @@ static void test_exporter__another_aim(void **state) {
     rig_init(&r, a.port);
     queue(&r, 1);
     run_until(&r.w, &r.n_sent, 1);
-    ew__aim aim = aim_at("127.0.0.1", b.port);
+    ew__export_target aim = aim_at("127.0.0.1", b.port);
     assert_int_equal(ew__exporter_aim(&r.exporter, &aim), EW_OK);
     assert_int_equal(ew__exporter_aim(&r.exporter, &aim), EW_OK);
     queue(&r, 2);
@@ -261,7 +261,7 @@ static void test_exporter__news_are_shared(void **state) {
     (void)state;
     rig_init(&r, port);
     ew__exporter_init(&other, &r.w.loop, &source, &r, &r.news);
-    ew__aim aim = aim_at("127.0.0.1", port);
+    ew__export_target aim = aim_at("127.0.0.1", port);
     assert_int_equal(ew__exporter_aim(&other, &aim), EW_OK);
     queue(&r, 2);
     ew__exporter_wake(&other);
@@ -387,7 +387,7 @@ static void test_exporter__loopback_only(void **state) {
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         rig r;
         rig_init(&r, 0);
-        ew__aim aim = aim_at(hosts[i], s.port);
+        ew__export_target aim = aim_at(hosts[i], s.port);
         assert_int_equal(ew__exporter_aim(&r.exporter, &aim), EW_OK);
         queue(&r, 1);
         run_until_logged(&r.w, "is away");
@@ -491,7 +491,7 @@ static void test_exporter__no_memory(void **state) {
     for (uint64_t n = 1; n < 40; n++) {
         rig r;
         rig_init(&r, 0);
-        ew__aim aim = aim_at("127.0.0.1", s.port);
+        ew__export_target aim = aim_at("127.0.0.1", s.port);
         r.w.fail_at = r.w.n_allocations + n;
         if (ew__exporter_aim(&r.exporter, &aim) != EW_OK)
             assert_int_equal(ew__exporter_aim(&r.exporter, &aim), EW_OK);

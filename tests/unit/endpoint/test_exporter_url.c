@@ -12,15 +12,15 @@
 
 #include "endpoint/exporter.h"
 
-static ew_err parse(const char *url, bool pushed, ew__aim *ret) {
+static ew_err parse(const char *url, bool pushed, ew__export_target *ret) {
     const char *problem = NULL;
-    ew_err err = ew__aim_parse(ew_str_from(url), pushed, ret, &problem);
+    ew_err err = ew__export_target_parse(ew_str_from(url), pushed, ret, &problem);
     assert_true((err == EW_OK) == (problem == NULL));
     return err;
 }
 
 static void test_exporter_url__parts(void **state) {
-    ew__aim aim;
+    ew__export_target aim;
     (void)state;
     assert_int_equal(parse("http://localhost:4033", false, &aim), EW_OK);
     assert_string_equal(aim.host, "localhost");
@@ -42,7 +42,7 @@ static void test_exporter_url__pushed_ones_on_this_machine(void **state) {
         "http://localhost:4033",  "http://LocalHost:4033", "HTTP://localhost:4033",       "http://127.0.0.1:4033",
         "http://127.0.0.1:4033/", "http://127.1.2.3:1",    "http://127.255.255.254:80/x", "http://[::1]:4033",
     };
-    ew__aim aim;
+    ew__export_target aim;
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (parse(good[i], true, &aim) != EW_OK || !aim.loopback_only)
@@ -108,7 +108,7 @@ static void test_exporter_url__pushed_ones_elsewhere(void **state) {
         "http://128.0.0.1:80",
         "http://126.255.255.255:80",
     };
-    ew__aim aim;
+    ew__export_target aim;
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (parse(bad[i], true, &aim) == EW_OK)
@@ -152,7 +152,7 @@ static void test_exporter_url__not_one(void **state) {
         "gopher://localhost:80",
         "unix:/run/x.sock",
     };
-    ew__aim aim;
+    ew__export_target aim;
     char longer[2048] = "http://";
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

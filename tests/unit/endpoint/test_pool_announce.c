@@ -78,10 +78,10 @@ static void a_few_wait(void **state) {
         start_call(&a[i], "mute", 0);
     assert_int_equal(pool.n_waiting, 1);
     assert_int_equal(pool.n_dialling, 0);
-    uint64_t since = w.loop.home.now;
+    uint64_t since = w.loop.executor.now;
     while (pool.n_links < 2) /* nobody answers */
         run_ms(&w, 1);
-    assert_true(ew__home_read_clock(&w.loop.home) - since >= EW__MS(8));
+    assert_true(ew__executor_read_clock(&w.loop.executor) - since >= EW__MS(8));
     assert_int_equal(pool.n_waiting, 0);
     for (int i = 17; i < 36; i++) /* 15 more have a place, four do not: a quarter of what one takes */
         start_call(&a[i], "mute", 0);
@@ -192,12 +192,12 @@ static void pauses(void **state) {
     (void)state;
     asked a;
     begin("crash");
-    uint64_t begin_at = ew__home_read_clock(&w.loop.home);
+    uint64_t begin_at = ew__executor_read_clock(&w.loop.executor);
     for (int i = 0; i < 4; i++) {
         start_call(&a, "pid", 0);
         expect(&a, EW_STATUS_UNAVAILABLE, " ended with code 7");
     }
-    assert_true(ew__home_read_clock(&w.loop.home) - begin_at >= EW__MS(100 + 200 + 400));
+    assert_true(ew__executor_read_clock(&w.loop.executor) - begin_at >= EW__MS(100 + 200 + 400));
     start_call(&a, "pid", 20); /* it waits for its turn, and has a deadline */
     expect(&a, EW_STATUS_DEADLINE_EXCEEDED, "");
     start_call(&a, "pid", 0);
@@ -325,8 +325,8 @@ static void no_memory(void **state) {
         w.n_allocations = 0;
         w.fail_at = n;
         memset(&a, 0, sizeof a);
-        ew__home_read_clock(&w.loop.home);
-        a.call = ew__call_new(&w.loop.home, &asker, &a);
+        ew__executor_read_clock(&w.loop.executor);
+        a.call = ew__call_new(&w.loop.executor, &asker, &a);
         if (a.call) {
             a.call->key = EW_STR("pid");
             ew__pool_open(&pool, a.call);

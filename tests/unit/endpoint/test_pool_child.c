@@ -78,12 +78,12 @@ static void pauses(void **state) {
     (void)state;
     asked a, b;
     begin("stdio-crash");
-    uint64_t begin_at = ew__home_read_clock(&w.loop.home);
+    uint64_t begin_at = ew__executor_read_clock(&w.loop.executor);
     for (int i = 0; i < 4; i++) {
         start_call(&a, "pid", 0);
         expect(&a, EW_STATUS_UNAVAILABLE, "");
     }
-    assert_true(ew__home_read_clock(&w.loop.home) - begin_at >= EW__MS(100 + 200 + 400));
+    assert_true(ew__executor_read_clock(&w.loop.executor) - begin_at >= EW__MS(100 + 200 + 400));
     assert_non_null(strstr(a.child, " ended with code 7"));
     start_call(&a, "pid", 20); /* it waits for its turn, and has a deadline */
     expect(&a, EW_STATUS_DEADLINE_EXCEEDED, "");
@@ -106,8 +106,8 @@ static void pauses(void **state) {
 /* A call, if there is memory for it. */
 static void try_call(asked *a, const char *action) {
     memset(a, 0, sizeof *a);
-    ew__home_read_clock(&w.loop.home);
-    a->call = ew__call_new(&w.loop.home, &asker, a);
+    ew__executor_read_clock(&w.loop.executor);
+    a->call = ew__call_new(&w.loop.executor, &asker, a);
     if (!a->call)
         return;
     a->call->key = ew_str_from(action);
@@ -144,9 +144,9 @@ static void takes_over(void **state) {
     asked a;
     begin("stdio");
     memset(&a, 0, sizeof a);
-    ew__home_read_clock(&w.loop.home);
+    ew__executor_read_clock(&w.loop.executor);
     assert_true(ew__pool_is_idle(&pool));
-    a.call = ew__call_new(&w.loop.home, &asker, &a);
+    a.call = ew__call_new(&w.loop.executor, &asker, &a);
     assert_non_null(a.call);
     a.call->key = EW_STR("pid");
     ew__call_open_on(a.call, &first, NULL);
@@ -154,7 +154,7 @@ static void takes_over(void **state) {
     expect(&a, EW_STATUS_OK, "");
     assert_true(ew__pool_is_idle(&pool));
     w.limits.client_queue = 0;
-    ew_call *call = ew__call_new(&w.loop.home, &asker, &a);
+    ew_call *call = ew__call_new(&w.loop.executor, &asker, &a);
     assert_non_null(call);
     assert_int_equal(ew__pool_take(&pool, call), EW_EBUSY);
     ew__call_release(call);

@@ -74,7 +74,8 @@ static uint32_t line_capacity(const ew__peer *peer) {
 static void line_hello(line_peer *p, const char *rest) {
     char id[64] = "", name[64] = "", version[64] = "";
     (void)sscanf(rest, "%63s %63s %63s", id, name, version);
-    ew__self who = {.id = ew_str_from(id), .name = ew_str_from(name), .version = ew_str_from(version), .pid = 7};
+    ew__runtime_identity who = {
+        .id = ew_str_from(id), .name = ew_str_from(name), .version = ew_str_from(version), .pid = 7};
     const char *refused = p->peer.conn->ops->greet(p->peer.conn, &who);
     p->greeted = refused == NULL;
     if (!p->greeted)
@@ -177,13 +178,13 @@ static const ew__caller_ops asker = {.chunk = asked_chunk, .end = asked_end};
 
 static void start_call(asked *a, const char *action, uint64_t ms) {
     memset(a, 0, sizeof *a);
-    ew__home_read_clock(&w.loop.home);
-    a->call = ew__call_new(&w.loop.home, &asker, a);
+    ew__executor_read_clock(&w.loop.executor);
+    a->call = ew__call_new(&w.loop.executor, &asker, a);
     assert_non_null(a->call);
     a->call->kind = action ? EW__CALL_RUN : EW__CALL_LIST;
     a->call->key = ew_str_from(action ? action : "");
     if (ms)
-        a->call->deadline = w.loop.home.now + EW__MS(ms);
+        a->call->deadline = w.loop.executor.now + EW__MS(ms);
     ew__pool_open(&pool, a->call);
 }
 
@@ -215,7 +216,7 @@ static void finish(void) {
     ew__pool_close(&pool, on_pool_closed);
     run_until(&w, &n_pool_closed, 1);
     ew__pool_done(&pool);
-    assert_int_equal(w.loop.home.live_calls, 0);
+    assert_int_equal(w.loop.executor.live_calls, 0);
     world_done(&w);
 }
 
@@ -236,7 +237,7 @@ static void tell(end *e, const char *text) {
 
 /* Waits for a line that begins so, and returns its number. What came before it is dropped. */
 static unsigned await(end *e, const char *verb) {
-    uint64_t until = ew__home_read_clock(&w.loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&w.loop.executor) + PATIENCE_NS;
     for (;;) {
         char *at = e->in ? strstr(e->in, verb) : NULL;
         char *newline = at ? strchr(at, '\n') : NULL;
@@ -248,7 +249,7 @@ static unsigned await(end *e, const char *verb) {
             e->n_in = rest;
             return number;
         }
-        if (ew__home_read_clock(&w.loop.home) > until)
+        if (ew__executor_read_clock(&w.loop.executor) > until)
             fail_msg("no line %s: %s", verb, e->in ? e->in : "");
         uv_run(w.loop.uv, UV_RUN_ONCE);
     }
@@ -270,9 +271,9 @@ static void come(end *e, const char *hello, const char *listing) {
 static void leave(end *e) {
     uint32_t before = ew__pool_runtimes(&pool);
     end_close(e);
-    uint64_t until = ew__home_read_clock(&w.loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&w.loop.executor) + PATIENCE_NS;
     while (before > 0 && ew__pool_runtimes(&pool) == before) {
-        assert_true(ew__home_read_clock(&w.loop.home) < until);
+        assert_true(ew__executor_read_clock(&w.loop.executor) < until);
         uv_run(w.loop.uv, UV_RUN_ONCE);
     }
 }
@@ -377,11 +378,13 @@ static void asked_before_the_verdict(void **state) {
     begin(NULL);
     start_call(&a, "x", 0);
     come(&e, "hello rt app go/1\n", "{}");
-    uint64_t defined_at = ew__home_read_clock(&w.loop.home) + EW__MS(2000); /* as long as it may still be starting */
+    uint64_t defined_at =
+        ew__executor_read_clock(&w.loop.executor) + EW__MS(2000); /* as long as it may still be starting */
     while (a.n_ends == 0 && !(e.in && strstr(e.in, "run"))) {
         uv_run(w.loop.uv, UV_RUN_ONCE);
         if (e.in && strstr(e.in, "list"))
-            answer(&e, await(&e, "list"), ew__home_read_clock(&w.loop.home) >= defined_at ? "{\"/flow/x\":{}}" : "{}");
+            answer(&e, await(&e, "list"),
+                   ew__executor_read_clock(&w.loop.executor) >= defined_at ? "{\"/flow/x\":{}}" : "{}");
     }
     assert_int_equal(a.n_ends, 0);
     answer(&e, await(&e, "run"), "\"late\"");
@@ -629,12 +632,12 @@ static void no_memory(void **state) {
         w.n_allocations = 0;
         w.fail_at = n;
         tell(&e, EVERYWIRE);
-        ew__home_read_clock(&w.loop.home);
+        ew__executor_read_clock(&w.loop.executor);
         memset(&a, 0, sizeof a);
-        a.call = ew__call_new(&w.loop.home, &asker, &a);
+        a.call = ew__call_new(&w.loop.executor, &asker, &a);
         if (a.call) {
             a.call->key = EW_STR("y");
-            a.call->deadline = w.loop.home.now + EW__MS(400);
+            a.call->deadline = w.loop.executor.now + EW__MS(400);
             ew__pool_open(&pool, a.call);
         }
         while (a.call && a.n_ends == 0) {

@@ -65,9 +65,9 @@ static void has(long wanted, const long *pids, int n) {
 }
 
 static void run_until_linked(unsigned n) {
-    uint64_t until = ew__home_read_clock(&w.loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&w.loop.executor) + PATIENCE_NS;
     while (pool.n_links < n) {
-        if (w.loop.home.now > until)
+        if (w.loop.executor.now > until)
             fail_msg("%u of %u connections; the log:\n%s", pool.n_links, n, w.log);
         run_ms(&w, 5);
     }
@@ -422,7 +422,7 @@ static void dialled(void **state) {
     most = 5;
     for (int i = 0; i < 20; i++) {
         memset(&a[i], 0, sizeof a[i]);
-        a[i].call = ew__call_new(&w.loop.home, &asker, &a[i]);
+        a[i].call = ew__call_new(&w.loop.executor, &asker, &a[i]);
         a[i].call->key = EW_STR("mute");
         ew__pool_open(&other, a[i].call);
     }
@@ -450,8 +450,8 @@ static void no_memory(void **state) {
         w.n_allocations = 0;
         w.fail_at = n;
         memset(&a, 0, sizeof a);
-        ew__home_read_clock(&w.loop.home);
-        a.call = ew__call_new(&w.loop.home, &asker, &a);
+        ew__executor_read_clock(&w.loop.executor);
+        a.call = ew__call_new(&w.loop.executor, &asker, &a);
         if (a.call) {
             a.call->key = EW_STR("pid");
             ew__pool_open(&pool, a.call);

@@ -40,7 +40,7 @@ static void begin(scene *s) {
     s->access.required = true;
     ew__access_set(&s->access, access_list(&s->w.env, false));
     ew__gate_init(&s->gate, &s->access);
-    s->w.loop.home.gate = &s->gate;
+    s->w.loop.executor.gate = &s->gate;
     assert_int_equal(ew__registry_init(&s->registry, &s->w.env), EW_OK);
     assert_int_equal(ew__server_init(&s->server, &s->w.loop, &s->registry, 1, &s->connections), EW_OK);
     s->server.clients = &s->clients;
@@ -81,9 +81,9 @@ static ew__link *dial(scene *s, end *e) {
 static void say(end *e, const char *text) { end_send(e, text, strlen(text)); }
 
 static void run_until_said(scene *s, end *e, const char *text) {
-    uint64_t until = ew__home_read_clock(&s->w.loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&s->w.loop.executor) + PATIENCE_NS;
     while (!e->in || !memmem(e->in, e->n_in, text, strlen(text))) {
-        if (e->n_eof || e->n_closed || ew__home_read_clock(&s->w.loop.home) > until)
+        if (e->n_eof || e->n_closed || ew__executor_read_clock(&s->w.loop.executor) > until)
             fail_msg("never said: %s, but: %s", text, e->in ? e->in : "nothing");
         uv_run(s->w.loop.uv, UV_RUN_ONCE);
     }
@@ -91,9 +91,9 @@ static void run_until_said(scene *s, end *e, const char *text) {
 
 /* The server has closed the connection: the client reads its end, or that it was reset. */
 static void run_until_closed(scene *s, end *e) {
-    uint64_t until = ew__home_read_clock(&s->w.loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&s->w.loop.executor) + PATIENCE_NS;
     while (!e->n_eof && !e->n_closed) {
-        if (ew__home_read_clock(&s->w.loop.home) > until)
+        if (ew__executor_read_clock(&s->w.loop.executor) > until)
             fail_msg("the connection stays open");
         uv_run(s->w.loop.uv, UV_RUN_ONCE);
     }
@@ -158,9 +158,9 @@ static void registers(scene *s, end *e, const char *id) {
 static bool was_refused(const end *e) { return memmem(e->in, e->n_in, "another identity", 16) != NULL; }
 
 static void bring_forward(scene *s, ew__timer *timer) {
-    ew__home *home = &s->w.loop.home;
+    ew__executor *executor = &s->w.loop.executor;
     assert_true(ew__timer_active(timer));
-    assert_int_equal(ew__timer_set(&home->timers, timer, ew__home_read_clock(home), timer->fn), EW_OK);
+    assert_int_equal(ew__timer_set(&executor->timers, timer, ew__executor_read_clock(executor), timer->fn), EW_OK);
 }
 
 /* ---- time ---- */
@@ -187,7 +187,7 @@ static void test_time_to_authenticate(void **state) {
         end e;
         ew__link *link = dial(&s, &e);
         uint64_t at = link->authenticating.at;
-        assert_true(at <= s.w.loop.home.now + EW__MS(s.w.limits.auth_ms));
+        assert_true(at <= s.w.loop.executor.now + EW__MS(s.w.limits.auth_ms));
         say(&e, strangers[i].text);
         if (strangers[i].answer)
             run_until_said(&s, &e, strangers[i].answer);

@@ -35,9 +35,9 @@ static const char *ask(end *client, const char *request, const char *rest, const
     fake_dial(client);
     end_send(client, request, strlen(request));
     end_send(client, rest, strlen(rest));
-    uint64_t end_at = ew__home_read_clock(&f->w.loop.home) + PATIENCE_NS;
+    uint64_t end_at = ew__executor_read_clock(&f->w.loop.executor) + PATIENCE_NS;
     while (!(client->in && until && strstr(client->in, until)) && !client->n_eof) {
-        if (ew__home_read_clock(&f->w.loop.home) > end_at)
+        if (ew__executor_read_clock(&f->w.loop.executor) > end_at)
             fail_msg("never said: %s, but: %s", until, client->in ? client->in : "nothing");
         uv_run(f->w.loop.uv, UV_RUN_ONCE);
     }

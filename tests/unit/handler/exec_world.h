@@ -78,7 +78,7 @@ static inline void shop_close(shop *s) {
 
 static inline void shop_done(shop *s) {
     shop_close(s);
-    assert_int_equal(s->w.loop.home.live_calls, 0);
+    assert_int_equal(s->w.loop.executor.live_calls, 0);
     world_done(&s->w);
 }
 
@@ -113,10 +113,10 @@ static inline unsigned count_marked(const char *mark) {
 
 /* Runs until no call is left, told or not. */
 static inline void run_until_idle(shop *s) {
-    uint64_t until = ew__home_read_clock(&s->w.loop.home) + PATIENCE_NS;
-    while (s->w.loop.home.live_calls > 0) {
-        if (ew__home_read_clock(&s->w.loop.home) > until)
-            fail_msg("%u calls do not end; the log:\n%s", s->w.loop.home.live_calls, s->w.log);
+    uint64_t until = ew__executor_read_clock(&s->w.loop.executor) + PATIENCE_NS;
+    while (s->w.loop.executor.live_calls > 0) {
+        if (ew__executor_read_clock(&s->w.loop.executor) > until)
+            fail_msg("%u calls do not end; the log:\n%s", s->w.loop.executor.live_calls, s->w.log);
         uv_run(s->w.loop.uv, UV_RUN_ONCE);
     }
 }
@@ -173,14 +173,14 @@ static const ew__caller_ops visit_ops = {.chunk = visit_chunk, .end = visit_end,
 /* Members that say how it is to be are set before; input NULL: null. */
 static inline void visit_open(visit *v, shop *s, const char *input) {
     v->shop = s;
-    v->call = ew__call_new(&s->w.loop.home, &visit_ops, v);
+    v->call = ew__call_new(&s->w.loop.executor, &visit_ops, v);
     assert_non_null(v->call);
     v->call->input = v->input.len ? v->input : ew_str_from(input ? input : "null");
     v->call->key = EW_STR("/tool/test");
     v->call->wants_chunks = v->chunks;
     v->call->has_input = v->has_input;
     if (v->deadline_ms)
-        v->call->deadline = ew__home_read_clock(&s->w.loop.home) + EW__MS(v->deadline_ms);
+        v->call->deadline = ew__executor_read_clock(&s->w.loop.executor) + EW__MS(v->deadline_ms);
     ew__call_open_on(v->call, &ew__exec_callee, s->exec);
 }
 

@@ -53,9 +53,9 @@ static int who(shop *s, int *ret_n) {
 }
 
 static void run_until_processes(shop *s, unsigned n) {
-    uint64_t until = ew__home_read_clock(&s->w.loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&s->w.loop.executor) + PATIENCE_NS;
     while (s->exec->n_processes != n) {
-        if (ew__home_read_clock(&s->w.loop.home) > until)
+        if (ew__executor_read_clock(&s->w.loop.executor) > until)
             fail_msg("%u processes, expected %u", s->exec->n_processes, n);
         uv_run(s->w.loop.uv, UV_RUN_ONCE);
     }
@@ -215,7 +215,7 @@ static void dies_in_a_call(void **state) {
     uint64_t start_at = s.exec->start_at;
     visit_wait(&v);
     assert_int_equal(v.status, EW_STATUS_OK);
-    assert_true(ew__home_read_clock(&s.w.loop.home) >= start_at); /* it waited */
+    assert_true(ew__executor_read_clock(&s.w.loop.executor) >= start_at); /* it waited */
     assert_true(s.exec->pause_ms == 0);
     visit_free(&v);
     shop_done(&s);

@@ -17,12 +17,12 @@ static bool run_with(uint64_t n, const ew_exec_options *options, const char *inp
     if (err == EW_OK) {
         ew__exec_settle(s.exec, &s.w.loop);
         v.shop = &s;
-        v.call = ew__call_new(&s.w.loop.home, &visit_ops, &v);
+        v.call = ew__call_new(&s.w.loop.executor, &visit_ops, &v);
         if (v.call) {
             v.call->input = ew_str_from(input);
             v.call->wants_chunks = true;
             v.call->has_input = streams;
-            v.call->deadline = ew__home_read_clock(&s.w.loop.home) + EW__MS(30000);
+            v.call->deadline = ew__executor_read_clock(&s.w.loop.executor) + EW__MS(30000);
             ew__call_open_on(v.call, &ew__exec_callee, s.exec);
             if (streams && !v.n_ends)
                 (void)ew__call_input(v.call, EW_STR("[1,\n2]"));
@@ -41,7 +41,7 @@ static bool run_with(uint64_t n, const ew_exec_options *options, const char *inp
             shop_close(&s);
         assert_no_children();
     }
-    assert_int_equal(s.w.loop.home.live_calls, 0);
+    assert_int_equal(s.w.loop.executor.live_calls, 0);
     bool reached = s.w.n_allocations >= s.w.fail_at;
     world_done(&s.w);
     return reached;

@@ -128,7 +128,7 @@ static void finish(world *w) {
 
 static void open_call(world *w, const char *key, record *rec) {
     ew__action *action = NULL;
-    *rec = (record){.call = ew__call_new(&w->home, &caller, rec)};
+    *rec = (record){.call = ew__call_new(&w->executor, &caller, rec)};
     assert_non_null(rec->call);
     assert_int_equal(ew__actions_find(registry.current, ew_str_from(key), &action), EW_OK);
     rec->call->wants_chunks = rec->call->has_input = true;

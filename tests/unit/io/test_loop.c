@@ -60,7 +60,7 @@ static bool turn(ew__loop *loop, uint32_t reads) {
 /* The clock goes on by that much, and the loop notices it. */
 static bool turn_after(pair *p, ew__loop *loop, uint64_t ns, uint32_t reads) {
     ew__test_env_advance(&p->env, ns);
-    (void)ew__home_read_clock(&loop->home);
+    (void)ew__executor_read_clock(&loop->executor);
     return turn(loop, reads);
 }
 

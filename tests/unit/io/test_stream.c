@@ -176,7 +176,7 @@ static void cannot_listen_on_stdio(void **state) {
 
 static void skip_ms(world *w, uint64_t ms) {
     w->skipped += EW__MS(ms);
-    (void)ew__home_read_clock(&w->loop.home);
+    (void)ew__executor_read_clock(&w->loop.executor);
     for (int i = 0; i < 3; i++) /* the first turn wakes up by its tick, the next runs the timers that are due */
         uv_run(w->loop.uv, UV_RUN_ONCE);
 }
@@ -192,11 +192,11 @@ static size_t count_left(const end *e) {
 static size_t read_some(world *w, const end *sender, int fd) {
     static char piece[PIECE];
     size_t before = count_left(sender), n = 0;
-    uint64_t until = ew__home_read_clock(&w->loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&w->loop.executor) + PATIENCE_NS;
     while (!sender->n_closed && count_left(sender) >= before) {
         ssize_t got = recv(fd, piece, sizeof piece, MSG_DONTWAIT);
         n += got > 0 ? (size_t)got : 0;
-        assert_true(ew__home_read_clock(&w->loop.home) < until);
+        assert_true(ew__executor_read_clock(&w->loop.executor) < until);
         uv_run(w->loop.uv, UV_RUN_ONCE);
     }
     return n;

@@ -210,9 +210,9 @@ static void pair_init(pair *p, bool client_certificates) {
 
 /* Until *number is n, or (n is 0) for one turn. */
 static void pair_run(pair *p, const unsigned *number, unsigned n) {
-    uint64_t until = ew__home_read_clock(&p->w.loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&p->w.loop.executor) + PATIENCE_NS;
     do {
-        if (ew__home_read_clock(&p->w.loop.home) > until)
+        if (ew__executor_read_clock(&p->w.loop.executor) > until)
             fail_msg("waited in vain: up %zu, down %zu; the log:\n%s", p->cable.up, p->cable.down, p->w.log);
         cable_move(p);
         uv_run(p->w.loop.uv, UV_RUN_NOWAIT);
@@ -220,9 +220,9 @@ static void pair_run(pair *p, const unsigned *number, unsigned n) {
 }
 
 static void pair_run_bytes(pair *p, const size_t *number, size_t n) {
-    uint64_t until = ew__home_read_clock(&p->w.loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&p->w.loop.executor) + PATIENCE_NS;
     while (*number < n) {
-        if (ew__home_read_clock(&p->w.loop.home) > until)
+        if (ew__executor_read_clock(&p->w.loop.executor) > until)
             fail_msg("waited in vain for %zu bytes, have %zu", n, *number);
         pair_run(p, NULL, 0);
     }

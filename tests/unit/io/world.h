@@ -120,35 +120,35 @@ static inline void world_done(world *w) {
 
 /* Runs until *number reaches n. */
 static inline void run_until(world *w, const unsigned *number, unsigned n) {
-    uint64_t until = ew__home_read_clock(&w->loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&w->loop.executor) + PATIENCE_NS;
     while (*number < n) {
-        if (ew__home_read_clock(&w->loop.home) > until)
+        if (ew__executor_read_clock(&w->loop.executor) > until)
             fail_msg("waited in vain; the log:\n%s", w->log);
         uv_run(w->loop.uv, UV_RUN_ONCE);
     }
 }
 
 static inline void run_until_bytes(world *w, const size_t *number, size_t n) {
-    uint64_t until = ew__home_read_clock(&w->loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&w->loop.executor) + PATIENCE_NS;
     while (*number < n) {
-        if (ew__home_read_clock(&w->loop.home) > until)
+        if (ew__executor_read_clock(&w->loop.executor) > until)
             fail_msg("waited in vain for %zu bytes, have %zu", n, *number);
         uv_run(w->loop.uv, UV_RUN_ONCE);
     }
 }
 
 static inline void run_until_logged(world *w, const char *text) {
-    uint64_t until = ew__home_read_clock(&w->loop.home) + PATIENCE_NS;
+    uint64_t until = ew__executor_read_clock(&w->loop.executor) + PATIENCE_NS;
     while (!logged(w, text)) {
-        if (ew__home_read_clock(&w->loop.home) > until)
+        if (ew__executor_read_clock(&w->loop.executor) > until)
             fail_msg("never logged: %s; the log:\n%s", text, w->log);
         uv_run(w->loop.uv, UV_RUN_ONCE);
     }
 }
 
 static inline void run_ms(world *w, uint64_t ms) {
-    uint64_t until = ew__home_read_clock(&w->loop.home) + EW__MS(ms);
-    while (ew__home_read_clock(&w->loop.home) < until)
+    uint64_t until = ew__executor_read_clock(&w->loop.executor) + EW__MS(ms);
+    while (ew__executor_read_clock(&w->loop.executor) < until)
         uv_run(w->loop.uv, UV_RUN_ONCE);
 }
 
@@ -205,7 +205,7 @@ static const ew__stream_events end_events = {
 static inline void end_init(end *e, world *w) {
     memset(e, 0, sizeof *e);
     e->world = w;
-    ew__out_init(&e->out, &w->loop.home.blocks);
+    ew__out_init(&e->out, &w->loop.executor.blocks);
 }
 
 static inline void end_start(end *e) { ew__stream_start(&e->stream, &e->world->loop, &end_events, &e->out); }

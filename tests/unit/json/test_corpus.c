@@ -2,7 +2,7 @@
  * tests/unit/json/test_corpus.c: the public corpora, through both scanners and at every place in a block.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "verdict.h"
+#include "unit/json/verdict.h"
 #include "support/json_or.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
  * tests/unit/json/test_format.c: text from templates.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "verdict.h"
+#include "unit/json/verdict.h"
 
 #include "support/fail_env.h"
 #include "support/json_or.h"

@@ -2,7 +2,7 @@
  * tests/unit/json/test_minify.c: ew_json_minify, into other memory and in place.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "verdict.h"
+#include "unit/json/verdict.h"
 
 static void test_json_minify__cases(void **state) {
     (void)state;

@@ -2,7 +2,7 @@
  * tests/unit/json/test_note.c: what the pass notes about the first two levels.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "verdict.h"
+#include "unit/json/verdict.h"
 
 static ew__json_doc doc;
 

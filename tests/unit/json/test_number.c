@@ -2,10 +2,10 @@
  * tests/unit/json/test_number.c: decimals, compared and divided exactly; and references, resolved.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "verdict.h"
+#include "unit/json/verdict.h"
 
 #include "json/number.h"
-#include "json/uri.h"
+#include "schema/uri.h"
 
 static void test_json_number__order(void **state) {
     static const struct {

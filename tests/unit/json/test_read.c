@@ -2,7 +2,7 @@
  * tests/unit/json/test_read.c: members, iterators, JSON pointers, repeated names.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "verdict.h"
+#include "unit/json/verdict.h"
 #include "support/json_or.h"
 
 static void assert_text(ew_str got, const char *expected) {

@@ -2,7 +2,7 @@
  * tests/unit/json/test_scan.c: validation and the notes on the first two levels; both scanners against the plain
  * checker. SPDX-License-Identifier: Apache-2.0
  */
-#include "verdict.h"
+#include "unit/json/verdict.h"
 
 #include <everywire/limits.h>
 

@@ -2,7 +2,7 @@
  * tests/unit/json/test_text.c: skipping, decoding and comparing pieces of text.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "verdict.h"
+#include "unit/json/verdict.h"
 
 #include "json/text.h"
 

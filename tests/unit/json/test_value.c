@@ -2,7 +2,7 @@
  * tests/unit/json/test_value.c: strings, integers, doubles and booleans out of text.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "verdict.h"
+#include "unit/json/verdict.h"
 
 #include <locale.h>
 #include <math.h>

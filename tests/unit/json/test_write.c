@@ -2,7 +2,7 @@
  * tests/unit/json/test_write.c: strings, minified values, ASCII values.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "verdict.h"
+#include "unit/json/verdict.h"
 
 #include "support/fail_env.h"
 

@@ -49,7 +49,7 @@ static void bench_init(bench *b, bool realtime) {
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(ew__registry_add(&b->registry, keys[i], &ew__local_callee, NULL, hold, NULL, NULL), EW_OK);
     b->actions = ew__registry_get(&b->registry);
-    ew__spans_init(&b->spans, &b->w.home);
+    ew__spans_init(&b->spans, &b->w.executor);
     b->spans.wake = on_wake;
     b->spans.ud = b;
     ew__buf_init(&b->body, &b->w.env.env, 1 << 24);
@@ -58,7 +58,7 @@ static void bench_init(bench *b, bool realtime) {
 
 static void bench_done(bench *b) {
     ew__spans_done(&b->spans);
-    assert_null(b->w.home.observer);
+    assert_null(b->w.executor.observer);
     ew__buf_done(&b->body);
     ew__actions_unref(b->actions);
     ew__registry_done(&b->registry);
@@ -66,7 +66,7 @@ static void bench_done(bench *b) {
 }
 
 static ew_call *new_call(bench *b) {
-    ew_call *call = ew__call_new(&b->w.home, &caller, b);
+    ew_call *call = ew__call_new(&b->w.executor, &caller, b);
     assert_non_null(call);
     call->input = EW_STR("{\"name\":\"Ada\"}");
     return call;
@@ -153,7 +153,7 @@ static void test_spans__child_of_a_stranger(void **state) {
     (void)state;
     bench_init(&b, false);
     ew_call *call = new_call(&b);
-    assert_int_equal(ew__trace_continue(&call->trace, &b.w.home.rng, EW_STR(TRACE)), EW_OK);
+    assert_int_equal(ew__trace_continue(&call->trace, &b.w.executor.rng, EW_STR(TRACE)), EW_OK);
     open_call(&b, call, "/tool/a/b");
     assert_int_equal(ew_call_done(call, EW_STR("1")), EW_OK);
     ew_str text = next(&b), span = span_at(text, 0);
@@ -213,7 +213,7 @@ static void test_spans__outgoing_child_of_ours(void **state) {
     ew_call *child = new_call(&b);
     child->key = EW_STR("/tool/ask");
     child->trace_path = EW_STR("/{greet,t:flow}");
-    ew__trace_child(&child->trace, &b.w.home.rng, ew__call_trace(parent));
+    ew__trace_child(&child->trace, &b.w.executor.rng, ew__call_trace(parent));
     ew__call_open_on(child, &outgoing, NULL);
     char parent_span[19] = "\"";
     memcpy(parent_span + 1, ew_call_span_id(parent).ptr, 16);
@@ -417,7 +417,7 @@ static void test_spans__group_has_a_limit(void **state) {
     bench_init(&b, false);
     for (int i = 0; i < 70; i++) {
         ew_call *call = new_call(&b);
-        assert_int_equal(ew__trace_continue(&call->trace, &b.w.home.rng, EW_STR(TRACE)), EW_OK);
+        assert_int_equal(ew__trace_continue(&call->trace, &b.w.executor.rng, EW_STR(TRACE)), EW_OK);
         assert_int_equal(ew_call_done(open_call(&b, call, "/flow/greet"), EW_STR("1")), EW_OK);
     }
     unsigned texts = 0;
@@ -484,8 +484,8 @@ static void test_spans__chain_of_observers(void **state) {
     bench b;
     (void)state;
     bench_init(&b, false);
-    counting first = {.observer = {.ended = count_end, .next = b.w.home.observer}};
-    b.w.home.observer = &first.observer;
+    counting first = {.observer = {.ended = count_end, .next = b.w.executor.observer}};
+    b.w.executor.observer = &first.observer;
     run_calls(&b, 2);
     assert_int_equal(first.n_ended, 2);
     assert_int_equal(b.spans.n_items, 2);
@@ -496,7 +496,7 @@ static void test_spans__chain_of_observers(void **state) {
     assert_int_equal(ew_call_done(call, EW_STR("1")), EW_OK);
     assert_int_equal(first.n_ended, 3);
     ew_call_unref(call);
-    b.w.home.observer = first.observer.next;
+    b.w.executor.observer = first.observer.next;
     bench_done(&b);
 }
 

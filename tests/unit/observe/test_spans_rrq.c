@@ -43,7 +43,7 @@ static void bench_init(bench *b, bool realtime) {
     assert_int_equal(ew__registry_init(&b->registry, &b->w.env.env), EW_OK);
     assert_int_equal(ew__registry_add(&b->registry, "/flow/a/b", &ew__local_callee, NULL, hold, NULL, NULL), EW_OK);
     b->actions = ew__registry_get(&b->registry);
-    ew__spans_init(&b->spans, &b->w.home);
+    ew__spans_init(&b->spans, &b->w.executor);
     ew__buf_init(&b->body, &b->w.env.env, 1 << 24);
     ew__spans_enable(&b->spans, true, realtime);
 }
@@ -57,7 +57,7 @@ static void bench_done(bench *b) {
 }
 
 static ew_call *open_job(bench *b, const char *wire, const char *context) {
-    ew_call *call = ew__call_new(&b->w.home, &caller, b);
+    ew_call *call = ew__call_new(&b->w.executor, &caller, b);
     ew__action *action = NULL;
     assert_non_null(call);
     call->wire = wire;
@@ -229,7 +229,7 @@ static void test_spans_rrq__others(void **state) {
         assert_none(span, "rrq.");
         assert_none(span, "messaging.");
     }
-    ew_call *call = ew__call_new(&b.w.home, &caller, &b);
+    ew_call *call = ew__call_new(&b.w.executor, &caller, &b);
     assert_non_null(call);
     call->wire = "rrq";
     call->key = EW_STR("/flow/x");

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "store/blobs.h"
+#include "store/blobs/blobs.h"
 #include "support/fail_env.h"
 #include <stdio.h>
 #include <stdlib.h>

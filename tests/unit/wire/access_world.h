@@ -30,7 +30,7 @@ static inline void access_begin(access_world *w, const ew__wire *wire, const rig
     w->access.required = true;
     ew__access_set(&w->access, access_list(env, false));
     ew__gate_init(&w->gate, &w->access);
-    w->r.side[RIG_SERVER].home.gate = &w->gate;
+    w->r.side[RIG_SERVER].executor.gate = &w->gate;
 }
 
 static inline void access_end(access_world *w) {

@@ -52,12 +52,12 @@ static inline void guard_rig(guarded *g, rig *r) {
     g->access.required = true;
     ew__access_set(&g->access, tokens);
     ew__gate_init(&g->gate, &g->access);
-    r->side[RIG_SERVER].home.gate = &g->gate;
+    r->side[RIG_SERVER].executor.gate = &g->gate;
 }
 
 /* Before the rig is finished: its memory is counted. */
 static inline void unguard_rig(guarded *g, rig *r) {
-    r->side[RIG_SERVER].home.gate = NULL;
+    r->side[RIG_SERVER].executor.gate = NULL;
     ew__gate_done(&g->gate);
     ew__access_done(&g->access);
     ew__clients_done(&g->clients);

@@ -154,7 +154,8 @@ static inline void say_with(talk *t, ew_str message, ew_str old, const char *tex
 }
 
 static inline void begin(talk *t, int raw, ew__actions *actions, void (*heard)(talk *, ew_str)) {
-    static const ew__self self = {.id = {"r1", 2}, .name = {"replay", 6}, .version = {"everywire/0", 11}, .pid = 1};
+    static const ew__runtime_identity self = {
+        .id = {"r1", 2}, .name = {"replay", 6}, .version = {"everywire/0", 11}, .pid = 1};
     memset(t, 0, sizeof *t);
     t->raw = raw;
     t->heard = heard;

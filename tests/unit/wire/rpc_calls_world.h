@@ -1,5 +1,5 @@
 /*
- * tests/unit/wire/rpc_calls_world.h: for tests of the calls of one connection apart from any wire: real calls on a home
+ * tests/unit/wire/rpc_calls_world.h: for tests of the calls of one connection apart from any wire: real calls on a executor
  * with a virtual clock, on a connection that is nothing but its queue. Each call has a letter; what they and the
  * connection are told is kept as a line of text.
  * SPDX-License-Identifier: Apache-2.0
@@ -117,7 +117,7 @@ static inline ew_err send_piece(party *self, size_t n) {
 /* A call that is not on the list yet, as while its handler is being called. */
 static party *begin(peer *p, char letter, bool sent, const char *id) {
     party *self = calloc(1, sizeof *self);
-    ew_call *call = ew__call_new(&p->w.home, &caller, self);
+    ew_call *call = ew__call_new(&p->w.executor, &caller, self);
     assert_true(self && call && letter >= 'a' && letter < 'a' + LETTERS && !p->party[letter - 'a']);
     char *raw = ew_call_alloc(call, strlen(id) + 1);
     assert_non_null(raw);
@@ -196,8 +196,8 @@ static void start(peer *p) {
     p->w.limits.frame_bytes = FRAME;
     p->w.limits.calls_per_connection = CALLS;
     p->w.limits.stream_idle_ms = IDLE_MS;
-    p->conn = (ew__conn){.home = &p->w.home, .site = &p->site};
-    ew__out_init(&p->conn.out, &p->w.home.blocks);
+    p->conn = (ew__conn){.executor = &p->w.executor, .site = &p->site};
+    ew__out_init(&p->conn.out, &p->w.executor.blocks);
     ew__rpc_calls_init(&p->all, &p->conn, &ops);
 }
 

@@ -1,6 +1,6 @@
 /*
  * tests/unit/wire/stepflow_http_back.h: calls back to a runtime: components/execute of an action that the test itself
- * plays, and calls that go back on it, as api/request.c makes them.
+ * plays, and calls that go back on it, as client/request.c makes them.
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EW_TESTS_STEPFLOW_HTTP_BACK_H
@@ -67,7 +67,7 @@ static inline void back_hand_over(ew_call *call) {
 static const ew__callee_ops back_opening = {.open = back_hand_over};
 
 static inline void back_open(back *b) {
-    ew_call *call = ew__call_new(b->origin->home, &back_caller, b);
+    ew_call *call = ew__call_new(b->origin->executor, &back_caller, b);
     b->refused = EW_ENOMEM;
     if (!call)
         return;
@@ -80,7 +80,7 @@ static inline void back_open(back *b) {
     memcpy(call->trace.trace_id, "11112222333344445555666677778888", 32);
     memcpy(call->trace.span_id, "aaaabbbbccccdddd", 16);
     if (b->timeout_ms)
-        call->deadline = ew__home_read_clock(call->home) + EW__MS(b->timeout_ms);
+        call->deadline = ew__executor_read_clock(call->executor) + EW__MS(b->timeout_ms);
     ew__call_open_on(call, &back_opening, b);
 }
 

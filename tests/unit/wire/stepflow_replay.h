@@ -6,7 +6,7 @@
 #ifndef EW_TESTS_STEPFLOW_REPLAY_H
 #define EW_TESTS_STEPFLOW_REPLAY_H
 
-#include "store/blobs.h"
+#include "store/blobs/blobs.h"
 #include "support/corpus.h"
 #include "support/json_or.h"
 #include "unit/wire/stepflow_http_back.h"

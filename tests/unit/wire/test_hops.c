@@ -60,12 +60,12 @@ static void no_end(ew_call *call, const ew__end *end) {
 static const ew__caller_ops nobody = {.chunk = no_chunk, .end = no_end};
 
 static ew_call *new_call(world *w, uint8_t hops) {
-    ew_call *call = ew__call_new(&w->r.side[RIG_CLIENT].home, &nobody, NULL);
+    ew_call *call = ew__call_new(&w->r.side[RIG_CLIENT].executor, &nobody, NULL);
     assert_non_null(call);
     call->key = EW_STR("/e");
     call->input = EW_STR("1");
     call->hops = hops;
-    ew__trace_new(&call->trace, &call->home->rng);
+    ew__trace_new(&call->trace, &call->executor->rng);
     return call;
 }
 
@@ -78,7 +78,7 @@ static void check_http(world *w, ew__call_kind kind, uint8_t hops, const char *e
     ew__out_vec vec[1];
     ew_call *call = new_call(w, hops);
     call->kind = (uint8_t)kind;
-    ew__out_init(&out, &call->home->blocks);
+    ew__out_init(&out, &call->executor->blocks);
     ew__http_write_request(&out, &site, call, 0);
     assert_int_equal(ew__out_peek(&out, vec, 1), 1);
     (void)snprintf(text, sizeof text, "%.*s", (int)vec[0].len, (const char *)vec[0].ptr);
@@ -106,7 +106,7 @@ static void test_wire_hops__http(void **state) {
 static void check_execute(world *w, uint8_t hops, bool everywire, const char *end) {
     char *want = quoted(end);
     ew_call *call = new_call(w, hops);
-    const ew_env *env = call->home->env;
+    const ew_env *env = call->executor->env;
     ew__sf_request request;
     assert_int_equal(ew__sf_write_request(&request, env, call, EW_STR("1"), false, everywire), EW_OK);
     ew_str head = request.head, tail = request.tail;

@@ -46,7 +46,7 @@ static const ew__callee_ops opening = {.open = on_open};
 
 static void open_with(world *w, int side, outcome *o, const char *id, bool notify, uint8_t hops) {
     *o = (outcome){.w = w, .side = side};
-    ew_call *call = ew__call_new(&w->r.side[side].home, &caller, o);
+    ew_call *call = ew__call_new(&w->r.side[side].executor, &caller, o);
     assert_non_null(call);
     call->key = EW_STR("/x/y");
     call->input = EW_STR("[1,\n2]");

@@ -199,7 +199,7 @@ static void test_wire_reflection_call__answer_for_another(void **state) {
     world_done(&w);
 }
 
-static const char *refuse_all(rig_end *end, const ew__self *who) {
+static const char *refuse_all(rig_end *end, const ew__runtime_identity *who) {
     (void)end;
     assert_true(ew_str_eq(who->id, EW_STR("x")) && ew_str_eq(who->name, EW_STR("n")) && who->pid == 7 &&
                 ew_str_eq(who->version, EW_STR("v")));
@@ -288,7 +288,7 @@ static void stubborn_open(ew_call *call) {
 static const ew__callee_ops stubborn_opening = {.open = stubborn_open};
 
 static void open_again(stubborn *s) {
-    ew_call *call = ew__call_new(s->peer->conn->home, &stubborn_ops, s);
+    ew_call *call = ew__call_new(s->peer->conn->executor, &stubborn_ops, s);
     assert_non_null(call);
     s->n_opened++;
     call->key = EW_STR("/f/a");
@@ -339,7 +339,7 @@ static void test_wire_reflection_call__release_in_chunk(void **state) {
     world w;
     bool released = false;
     world_manager(&w);
-    ew_call *call = ew__call_new(&w.r.side[RIG_CLIENT].home, &releasing, &released);
+    ew_call *call = ew__call_new(&w.r.side[RIG_CLIENT].executor, &releasing, &released);
     assert_non_null(call);
     call->key = EW_STR("/f/a");
     call->wants_chunks = true;

@@ -15,7 +15,8 @@ static void count_ready(rig_end *end) { n_ready += end->side == RIG_SERVER; }
 
 /* The wire has sent its request. */
 static void dial_with(dial *d, rig_options options, const char *path) {
-    static const ew__self self = {.id = {"rig", 3}, .name = {"rig", 3}, .version = {"everywire/0", 11}, .pid = 1};
+    static const ew__runtime_identity self = {
+        .id = {"rig", 3}, .name = {"rig", 3}, .version = {"everywire/0", 11}, .pid = 1};
     memset(d, 0, sizeof *d);
     n_ready = 0;
     options.handshake = true;

@@ -34,7 +34,7 @@ static void test_wire_rpc_calls__lists(void **state) {
     check_told(&p, ""); /* nobody was blocked: there is nothing to resume */
     ew__rpc_late(&p.all);
     ew__rpc_late(&p.all);
-    assert_int_equal(atomic_load(&p.w.home.dropped), 2);
+    assert_int_equal(atomic_load(&p.w.executor.dropped), 2);
     finish(&p);
 }
 
@@ -404,7 +404,7 @@ static void on_silence(ew__timer *timer, uint64_t now) {
         assert_int_equal(ew__rpc_call_watch_silence(&self->base, on_silence), EW_OK);
 }
 
-static void hear(party *self) { self->base.heard_at = self->peer->w.home.now; }
+static void hear(party *self) { self->base.heard_at = self->peer->w.executor.now; }
 
 static void test_wire_rpc_calls__silence(void **state) {
     (void)state;

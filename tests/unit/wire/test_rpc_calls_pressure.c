@@ -260,7 +260,7 @@ static void test_wire_rpc_pressure__block(void **state) {
     peer p;
     start(&p);
     party *a = add(&p, 'a'), *b = add_sent(&p, 'b');
-    const uint64_t began = p.w.home.now;
+    const uint64_t began = p.w.executor.now;
     a->base.heard_at = b->base.heard_at = began;
     ew__rpc_call_unblock(&a->base); /* it is not: nothing */
     check_told(&p, "");
@@ -499,7 +499,7 @@ static void step_drained(peer *p, model *m) {
 static void step_time(peer *p, model *m, uint64_t ms) {
     p->told[0] = 0;
     world_advance(&p->w, ms);
-    if (m->n_blocked == 0 || p->w.home.now < m->guard_at) {
+    if (m->n_blocked == 0 || p->w.executor.now < m->guard_at) {
         check_told(p, "");
         return;
     }
@@ -530,7 +530,7 @@ static void step_party(party *one, model *m, uint64_t what) {
         break;
     case 3:
         if (m->n_blocked == 0)
-            m->guard_at = one->peer->w.home.now + EW__MS(one->base.sent ? STREAM_HOLD_MS : GUARD_MS);
+            m->guard_at = one->peer->w.executor.now + EW__MS(one->base.sent ? STREAM_HOLD_MS : GUARD_MS);
         m->n_blocked += !m->blocked[letter - 'a'];
         m->blocked[letter - 'a'] = true;
         block(one);
@@ -564,7 +564,7 @@ static void test_wire_rpc_pressure__random(void **state) {
     start(&p);
     add_sent(&p, 'a');
     for (int i = 0; i < 50000; i++) {
-        uint64_t chance = ew__rng_next(&p.w.home.rng), which = (chance >> 8) % LETTERS, what = (chance >> 16) % 12;
+        uint64_t chance = ew__rng_next(&p.w.executor.rng), which = (chance >> 8) % LETTERS, what = (chance >> 16) % 12;
         if (what == 11)
             step_time(&p, &m, (chance >> 24) % 3000);
         else if (what == 10)

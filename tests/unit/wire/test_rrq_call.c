@@ -69,7 +69,7 @@ static void test_wire_rrq_call__request(void **state) {
     rig_call *rc = call(&w, "python#send_email", "{\"to\": \"a@b\"}", NULL, 5000);
     asked a = hear_request(&w);
     char expected[1500], now[EW__WHEN_LEN + 1] = "", deadline[EW__WHEN_LEN + 1] = "", parent[64];
-    const ew_env *env = w.r.side[RIG_CLIENT].home.env;
+    const ew_env *env = w.r.side[RIG_CLIENT].executor.env;
     ew__when_write(env->wall_ms(env->ud), now);
     ew__when_write(env->wall_ms(env->ud) + 5000, deadline);
     read_id(a.text, "'traceparent':'", parent);

@@ -71,12 +71,12 @@ static void test_wire_rrq_principals__same_ids(void **state) {
 }
 
 typedef struct others {
-    struct ew__others base;
+    struct ew__broadcast base;
     unsigned n;
     ew__principal sender;
 } others;
 
-static bool on_tell(struct ew__others *base, const ew__home *from, const ew__wire *wire, unsigned to,
+static bool on_tell(struct ew__broadcast *base, const ew__executor *from, const ew__wire *wire, unsigned to,
                     const ew__principal *sender, ew_str text) {
     others *o = (others *)(void *)base;
     (void)from;
@@ -102,10 +102,10 @@ static void test_wire_rrq_principals__other_loops(void **state) {
     assert_true(ew__principal_equal(&o.sender, &is_ada));
     hear_nothing(bob);
     void *scratch = wire_end(bob)->conn.scratch;
-    ew__rrq_told(scratch, &s.r.side[RIG_SERVER].home, &is_ada, EW_STR("[\"j\",\"r\"]"));
+    ew__rrq_told(scratch, &s.r.side[RIG_SERVER].executor, &is_ada, EW_STR("[\"j\",\"r\"]"));
     rig_run(&s.r);
     hear_nothing(bob);
-    ew__rrq_told(scratch, &s.r.side[RIG_SERVER].home, &is_bob, EW_STR("[\"j\",\"r\"]"));
+    ew__rrq_told(scratch, &s.r.side[RIG_SERVER].executor, &is_bob, EW_STR("[\"j\",\"r\"]"));
     rig_run(&s.r);
     hear(bob, CANCELLED("r", "j"));
     end(&s);

@@ -147,18 +147,18 @@ static void test_wire_rrq__cancel_stubborn(void **state) {
 }
 
 static struct {
-    struct ew__others others;
+    struct ew__broadcast others;
     char text[200];
     unsigned n;
 } heard;
 
-static bool note(struct ew__others *others, const ew__home *from, const ew__wire *wire, unsigned to,
+static bool note(struct ew__broadcast *others, const ew__executor *from, const ew__wire *wire, unsigned to,
                  const ew__principal *sender, ew_str text) {
     (void)others;
     (void)from;
     assert_int_equal(sender->kind, EW__WHO_STRANGER); /* no access control: one principal */
     assert_ptr_equal(wire, &ew__wire_rrq);
-    assert_int_equal(to, EW__ALL_OTHERS);
+    assert_int_equal(to, EW__ALL_OTHER_LOOPS);
     assert_true(text.len < sizeof heard.text);
     memcpy(heard.text, text.ptr, text.len);
     heard.text[text.len] = '\0';
@@ -188,10 +188,10 @@ static void test_wire_rrq__other_loops(void **state) {
     say(pair, REQUEST("y", "j", "never", "{}"));
     void *scratch = wire_end(pair)->conn.scratch;
     const ew__principal everybody = {.kind = EW__WHO_STRANGER};
-    ew__rrq_told(scratch, &r.side[RIG_SERVER].home, &everybody, EW_STR("[\"z\",\"x\"]"));
+    ew__rrq_told(scratch, &r.side[RIG_SERVER].executor, &everybody, EW_STR("[\"z\",\"x\"]"));
     rig_run(&r);
     hear(pair, CANCELLED("x", "j"));
-    ew__rrq_told(scratch, &r.side[RIG_SERVER].home, &everybody, EW_STR("[\"j\"]"));
+    ew__rrq_told(scratch, &r.side[RIG_SERVER].executor, &everybody, EW_STR("[\"j\"]"));
     rig_run(&r);
     hear(pair, CANCELLED("y", "j"));
     rig_finish(&r);
@@ -410,7 +410,7 @@ static void test_wire_rrq__deadlines(void **state) {
     char when[EW__WHEN_LEN + 3] = "'";
     rrq_init(&r, NONE, RIG_WHOLE);
     rig_pair *pair = rig_connect_raw(&r, RIG_CLIENT);
-    const ew_env *env = r.side[RIG_SERVER].home.env;
+    const ew_env *env = r.side[RIG_SERVER].executor.env;
     ew__when_write(env->wall_ms(env->ud) + 5000, when + 1);
     when[EW__WHEN_LEN + 1] = '\'';
     say_deadline(pair, when);

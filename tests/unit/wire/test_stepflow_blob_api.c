@@ -3,7 +3,7 @@
  * that says what real peers say.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "store/blobs.h"
+#include "store/blobs/blobs.h"
 #include "support/corpus.h"
 #include "support/json_or.h"
 #include "unit/wire/stepflow_http_world.h"

@@ -260,7 +260,7 @@ static void check_context(rig *r, size_t i, bool copy) {
     char buf[20], *params = quoted(contexts[i].params);
     ew__json_doc doc;
     ew__sf_run run;
-    ew_call *call = ew__call_new(&r->side[RIG_SERVER].home, &nobody, NULL);
+    ew_call *call = ew__call_new(&r->side[RIG_SERVER].executor, &nobody, NULL);
     assert_non_null(call);
     assert_int_equal(ew__json_parse(&doc, ew_str_from(params)), EW_OK);
     assert_null(ew__sf_read_run(&doc, doc.root, buf, sizeof buf, &run));
@@ -297,15 +297,15 @@ static void test_wire_stepflow_codec__longest(void **state) {
     (void)state;
     world w;
     world_init(&w, NULL, NULL, (rig_options){.limits = {.call_ms = 500}});
-    ew__home *home = &w.r.side[RIG_SERVER].home;
+    ew__executor *executor = &w.r.side[RIG_SERVER].executor;
     ew__sf_run run = {.input = EW_STR("1")};
     for (int own = 0; own < 2; own++) {
-        ew_call *call = ew__call_new(home, &nobody, NULL);
+        ew_call *call = ew__call_new(executor, &nobody, NULL);
         assert_non_null(call);
         if (own)
             call->deadline = 77;
         assert_int_equal(ew__sf_fill_call(call, &run, false), EW_OK);
-        assert_true(call->deadline == (own ? 77 : home->now + EW__MS(500)));
+        assert_true(call->deadline == (own ? 77 : executor->now + EW__MS(500)));
         ew__call_release(call);
     }
     world_done(&w);

@@ -26,7 +26,7 @@ static const ew__caller_ops nobody = {.chunk = no_chunk, .end = no_end};
 
 /* A call with a trace that is known. */
 static ew_call *new_call(world *w, const char *key, const char *context) {
-    ew_call *call = ew__call_new(&w->r.side[RIG_CLIENT].home, &nobody, NULL);
+    ew_call *call = ew__call_new(&w->r.side[RIG_CLIENT].executor, &nobody, NULL);
     assert_non_null(call);
     call->key = ew_str_from(key);
     call->context = ew_str_from(context);
@@ -37,7 +37,7 @@ static ew_call *new_call(world *w, const char *key, const char *context) {
 
 /* The whole request around the input; for free(). The call is released. */
 static char *write_request_to(bool everywire, ew_call *call, const char *id, bool bare, const char *input) {
-    const ew_env *env = call->home->env;
+    const ew_env *env = call->executor->env;
     ew__sf_request request;
     char *text = NULL;
     size_t n;

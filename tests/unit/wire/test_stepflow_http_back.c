@@ -225,14 +225,14 @@ static void test_wire_stepflow_http_back__ids(void **state) {
 /* ---- several loops ---- */
 
 typedef struct others {
-    struct ew__others base;
+    struct ew__broadcast base;
     bool takes;
     unsigned n, to;
-    const ew__home *from;
+    const ew__executor *from;
     char text[300];
 } others;
 
-static bool on_tell(struct ew__others *base, const ew__home *from, const ew__wire *wire, unsigned to,
+static bool on_tell(struct ew__broadcast *base, const ew__executor *from, const ew__wire *wire, unsigned to,
                     const ew__principal *sender, ew_str text) {
     others *o = (others *)(void *)base;
     assert_ptr_equal(wire, &ew__wire_stepflow);
@@ -255,7 +255,7 @@ static void test_wire_stepflow_http_back__other_loop(void **state) {
     reply(&w, 202, RPC "'id':'7-ew0-1','result':1}", "");
     assert_int_equal(o.n, 1);
     assert_int_equal(o.to, 7);
-    assert_ptr_equal(o.from, &w.r.side[RIG_SERVER].home);
+    assert_ptr_equal(o.from, &w.r.side[RIG_SERVER].executor);
     assert_string_equal(o.text, "{\"jsonrpc\":\"2.0\",\"id\":\"7-ew0-1\",\"result\":1}");
     o.takes = false;
     reply(&w, 503, RPC "'id':'\\u0030-ew0-1','error':{}}",
@@ -271,7 +271,8 @@ static void test_wire_stepflow_http_back__other_loop(void **state) {
 static void tell(world *w, const char *body) {
     char *text = expand(w, body);
     const ew__principal everybody = {.kind = EW__WHO_STRANGER};
-    ew__wire_stepflow.told(w->r.side[RIG_SERVER].shared, &w->r.side[RIG_SERVER].home, &everybody, ew_str_from(text));
+    ew__wire_stepflow.told(w->r.side[RIG_SERVER].shared, &w->r.side[RIG_SERVER].executor, &everybody,
+                           ew_str_from(text));
     rig_run(&w->r);
     free(text);
 }

@@ -385,7 +385,7 @@ static void test_wire_stepflow_http_back__draining(void **state) {
 /* ---- blobs that are reached by a URL ---- */
 
 typedef struct ways {
-    struct ew__ways base;
+    struct ew__outbound base;
     ew_err answer;
     unsigned n;
     char url[100];
@@ -395,10 +395,11 @@ typedef struct ways {
 static void way_open(ew_call *call) { (void)call; }
 static const ew__callee_ops way_callee = {.open = way_open};
 
-static ew_err on_way(struct ew__ways *base, ew__home *home, const ew__wire *wire, ew_str url, ew_call *call) {
+static ew_err on_way(struct ew__outbound *base, ew__executor *executor, const ew__wire *wire, ew_str url,
+                     ew_call *call) {
     ways *by = (ways *)(void *)base;
     assert_ptr_equal(wire, &ew__wire_blobs);
-    assert_ptr_equal(home, call->home);
+    assert_ptr_equal(executor, call->executor);
     by->n++;
     (void)snprintf(by->url, sizeof by->url, "%.*s", (int)url.len, url.ptr);
     if (by->answer != EW_OK)

@@ -3,7 +3,7 @@
  * reply, and how they end.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "store/blobs.h"
+#include "store/blobs/blobs.h"
 #include "unit/wire/stepflow_http_back.h"
 #include "unit/wire/stepflow_http_call.h"
 #include "unit/wire/stepflow_http_ear.h"

@@ -5,7 +5,7 @@
  * calls with everywire on both sides.)
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "store/blobs.h"
+#include "store/blobs/blobs.h"
 #include "unit/wire/stepflow_http_back.h"
 #include "unit/wire/stepflow_http_call.h"
 

@@ -61,14 +61,15 @@ static int teardown(void **state) {
 /* ---- blobs that are reached by a URL: here from a store at hand ---- */
 
 typedef struct ways {
-    struct ew__ways base;
+    struct ew__outbound base;
     ew__blobs *blobs;
     unsigned n;
 } ways;
 
-static ew_err on_way(struct ew__ways *base, ew__home *home, const ew__wire *wire, ew_str url, ew_call *call) {
+static ew_err on_way(struct ew__outbound *base, ew__executor *executor, const ew__wire *wire, ew_str url,
+                     ew_call *call) {
     ways *by = (ways *)(void *)base;
-    (void)home;
+    (void)executor;
     assert_ptr_equal(wire, &ew__wire_blobs);
     assert_true(begins(url, "http://127.0.0.1:") &&
                 ew__str_is(ew__str(url.ptr + url.len - 13, 13), EW_STR("/api/v1/blobs")));

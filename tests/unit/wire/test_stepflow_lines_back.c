@@ -42,7 +42,7 @@ static void on_end(ew_call *call, const ew__end *end) {
 
 static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end};
 
-/* As api/request.c does. */
+/* As client/request.c does. */
 static void on_open(ew_call *call) {
     back *b = call->callee_ud;
     ew_call *origin = b->w->r.held;
@@ -55,7 +55,7 @@ static const ew__callee_ops opening = {.open = on_open};
 
 static void call_back_with(world *w, back *b, const char *method, const char *input, bool notify) {
     *b = (back){.w = w};
-    b->call = ew__call_new(&w->r.side[RIG_SERVER].home, &caller, b);
+    b->call = ew__call_new(&w->r.side[RIG_SERVER].executor, &caller, b);
     assert_non_null(b->call);
     b->call->key = ew_str_from(method);
     b->call->input = ew_str_from(input);
@@ -171,9 +171,10 @@ static void test_wire_stepflow_lines__back_refused(void **state) {
 static char asked_url[100];
 static ew_err way_says;
 
-static ew_err open_way(struct ew__ways *ways, ew__home *home, const ew__wire *wire, ew_str url, ew_call *call) {
+static ew_err open_way(struct ew__outbound *ways, ew__executor *executor, const ew__wire *wire, ew_str url,
+                       ew_call *call) {
     (void)ways;
-    (void)home;
+    (void)executor;
     assert_ptr_equal(wire, &ew__wire_blobs);
     (void)snprintf(asked_url, sizeof asked_url, "%.*s", (int)url.len, url.ptr);
     if (way_says == EW_OK)
@@ -186,7 +187,7 @@ static void test_wire_stepflow_lines__back_by_url(void **state) {
     world w;
     back a;
     static ew__instance instance = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct ew__ways ways = {.open = open_way};
+    struct ew__outbound ways = {.open = open_way};
     lines_serve(&w);
     w.r.side[RIG_SERVER].site.instance = &instance;
     w.r.side[RIG_SERVER].site.ways = &ways;

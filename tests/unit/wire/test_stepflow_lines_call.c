@@ -283,7 +283,7 @@ static const ew__callee_ops opening = {.open = on_open};
 
 static void open_odd(world *w, outcome *o, bool notify, bool input) {
     *o = (outcome){.w = w};
-    ew_call *call = ew__call_new(&w->r.side[1 - w->raw].home, &caller, o);
+    ew_call *call = ew__call_new(&w->r.side[1 - w->raw].executor, &caller, o);
     assert_non_null(call);
     call->key = EW_STR("/a");
     call->input = EW_STR("1");

@@ -10,14 +10,15 @@
 #define PUT "{\"data\":1}"
 
 typedef struct ways {
-    struct ew__ways base;
+    struct ew__outbound base;
     unsigned n;
     char url[100]; /* of the last call */
 } ways;
 
-static ew_err on_way(struct ew__ways *base, ew__home *home, const ew__wire *wire, ew_str url, ew_call *call) {
+static ew_err on_way(struct ew__outbound *base, ew__executor *executor, const ew__wire *wire, ew_str url,
+                     ew_call *call) {
     ways *by = (ways *)(void *)base;
-    (void)home;
+    (void)executor;
     assert_ptr_equal(wire, &ew__wire_blobs);
     by->n++;
     (void)snprintf(by->url, sizeof by->url, "%.*s", (int)url.len, url.ptr);
@@ -142,7 +143,8 @@ static void test_wire_stepflow_principals__replies(void **state) {
 static void tell(scene *s, const char *token) {
     char *text = expand(&s->w, RPC "'id':$1,'result':1}");
     ew__principal sender = principal_with(token);
-    ew__wire_stepflow.told(s->w.r.side[RIG_SERVER].shared, &s->w.r.side[RIG_SERVER].home, &sender, ew_str_from(text));
+    ew__wire_stepflow.told(s->w.r.side[RIG_SERVER].shared, &s->w.r.side[RIG_SERVER].executor, &sender,
+                           ew_str_from(text));
     rig_run(&s->w.r);
     free(text);
 }

@@ -3,7 +3,7 @@
  * pipes, as it was recorded: the runtime's lines to our serving side, the servers' lines to our calling side.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "store/blobs.h"
+#include "store/blobs/blobs.h"
 #include "unit/wire/stepflow_lines_replay.h"
 #include "support/json_or.h"
 
@@ -41,7 +41,7 @@ static void on_ask(ew_call *call) {
 static const ew__callee_ops asking = {.open = on_ask};
 
 static void ask(script *s, ew_str request) {
-    ew_call *call = ew__call_new(s->call->home, &asker, s);
+    ew_call *call = ew__call_new(s->call->executor, &asker, s);
     assert_non_null(call);
     call->key = json_str_or(request, "/method", EW_STR(""));
     call->input = ew_json_get(request, "/params");

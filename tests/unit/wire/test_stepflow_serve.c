@@ -18,9 +18,9 @@ static void ask(const ew__site *site, const char *method, const char *params, bo
     bool is_error = !error;
     assert_int_equal(ew__json_parse(&doc, ew_str_from(json)), EW_OK);
     ew__rpc_read(&doc, 0, &message);
-    ew__home home = {.env = out.env};
+    ew__executor executor = {.env = out.env};
     ew__site copy = *site;
-    ew__conn conn = {.home = &home, .site = &copy};
+    ew__conn conn = {.executor = &executor, .site = &copy};
     assert_int_equal(ew__sf_answer(&conn, NULL, &message, ew__sf_method_of(message.method), &out, &is_error), EW_OK);
     assert_int_equal(is_error, error);
     check_buf(&out, expected);
@@ -90,8 +90,8 @@ static void test_wire_stepflow_serve__long_method(void **state) {
         memcpy(json + at, "\"}", 3);
         assert_int_equal(ew__json_parse(&doc, ew_str_from(json)), EW_OK);
         ew__rpc_read(&doc, 0, &message);
-        ew__home home = {.env = out.env};
-        ew__conn conn = {.home = &home, .site = &site};
+        ew__executor executor = {.env = out.env};
+        ew__conn conn = {.executor = &executor, .site = &site};
         assert_int_equal(ew__sf_answer(&conn, NULL, &message, EW__SF_OTHER, &out, &error), EW_OK);
         assert_true(error && out.len < 600);
         assert_int_equal(ew_json_check(ew__buf_view(&out), NULL), EW_OK);
@@ -131,12 +131,12 @@ static void test_wire_stepflow_serve__large_fault(void **state) {
     ew__buf buf;
     memset(message, 'm', sizeof message);
     world_init(&w, NULL, NULL, (rig_options){.limits = {.frame_bytes = 6000}});
-    const ew__home *home = &w.r.side[RIG_SERVER].home;
+    const ew__executor *executor = &w.r.side[RIG_SERVER].executor;
     ew_fault fault = {.status = EW_STATUS_DATA_LOSS, .message = ew__str(message, 1000), .details = EW_STR("{}")};
-    assert_true(ew__sf_fault(home, &buf, 0, &fault).len > 1000);
+    assert_true(ew__sf_fault(executor, &buf, 0, &fault).len > 1000);
     ew__buf_done(&buf);
     fault.message.len = sizeof message;
-    check_str(ew__sf_fault(home, &buf, 0, &fault), FAULT(-32100, "DATA_LOSS", "DATA_LOSS"));
+    check_str(ew__sf_fault(executor, &buf, 0, &fault), FAULT(-32100, "DATA_LOSS", "DATA_LOSS"));
     ew__buf_done(&buf);
     world_done(&w);
 }

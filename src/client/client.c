@@ -1,0 +1,429 @@
+/*
+ * client/client.c: clients: a target, a loop, a pool of connections. Requests are in request.c.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "gateway/app.h"
+#include "client/client.h"
+#include "base/thread.h"
+#include "io/environment.h"
+#include <stdio.h>
+
+#define TELEMETRY_VAR "GENKIT_TELEMETRY_SERVER="
+#define FAREWELL_MS 300 /* for the last spans of a program that we have started */
+#define PROCESSES_MAX 64
+
+static void *thread_main(void *arg) {
+    ew_client *client = arg;
+    ew__loop_run(&client->loop);
+    return NULL;
+}
+
+static void on_loop_closed(ew__loop *loop, void *ud) {
+    ew_client *client = ud;
+    (void)loop;
+    client->loop_closed = true;
+}
+
+static void free_client(ew_client *client) {
+    ew__client_blobs_done(client);
+    for (size_t i = 0; client->command && client->command[i]; i++)
+        ew__free(client->env, client->command[i], strlen(client->command[i]) + 1);
+    ew__free(client->env, client->command, client->command_size);
+    ew__free(client->env, client->telemetry, client->telemetry_size);
+    if (client->actions)
+        ew__actions_unref(client->actions);
+    ew__tls_context_free(client->tls);
+    ew__arena_done(&client->own);
+    ew__budget *budget = client->budget;
+    ew__free(client->env, client, sizeof *client);
+    ew__budget_release(budget);
+}
+
+static void raze_gate(ew_client *client) {
+    if (!client->gate.access)
+        return;
+    ew__gate_done(&client->gate);
+    ew__access_done(&client->access);
+    ew__clients_done(&client->clients);
+}
+
+static void discard(ew_client *client) {
+    ew__pool_done(&client->pool);
+    ew__client_blobs_done(client);
+    raze_gate(client);
+    ew__loop_done(&client->loop);
+    free_client(client);
+}
+
+static void on_blobs_closed(ew_client *client) { ew__loop_close(&client->loop, on_loop_closed, client); }
+
+/* First the servers go, then what they might ask for. */
+static void on_pool_closed(ew__pool *pool) { ew__client_blobs_close(pool->ud, on_blobs_closed); }
+
+/* Nobody runs the loop yet. */
+static void close_and_discard(ew_client *client) {
+    ew__pool_close(&client->pool, on_pool_closed);
+    while (!client->loop_closed)
+        (void)uv_run(client->loop.uv, UV_RUN_NOWAIT);
+    discard(client);
+}
+
+static ew_err copy_command(ew_client *client, const char *const *command) {
+    size_t n = 0;
+    while (command[n])
+        n++;
+    client->command_size = (n + 1) * sizeof *client->command;
+    client->command = ew__zalloc(client->env, client->command_size);
+    if (!client->command)
+        return EW_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        size_t size = strlen(command[i]) + 1;
+        client->command[i] = ew__alloc(client->env, size);
+        if (!client->command[i])
+            return EW_ENOMEM;
+        memcpy(client->command[i], command[i], size);
+    }
+    return EW_OK;
+}
+
+static ew_err copy_telemetry(ew_client *client, const char *url) {
+    client->telemetry_size = sizeof TELEMETRY_VAR + strlen(url);
+    client->telemetry = ew__alloc(client->env, client->telemetry_size);
+    if (!client->telemetry)
+        return EW_ENOMEM;
+    (void)snprintf(client->telemetry, client->telemetry_size, "%s%s", TELEMETRY_VAR, url);
+    return EW_OK;
+}
+
+static const char *copy_own(ew_client *client, const char *text) {
+    return ew__arena_copy(&client->own, text, strlen(text) + 1);
+}
+
+/* Where the command runs (a runner's may say so), and what it has of our environment. */
+static ew_err copy_surroundings(ew_client *client, const ew_client_options *options) {
+    if (client->processes > 0 && options->folder) {
+        client->rules.folder = copy_own(client, options->folder);
+        if (!client->rules.folder)
+            return EW_ENOMEM;
+    }
+    if (options->environment)
+        client->inherited = ew__environment_make(&client->own, options->environment);
+    return options->environment && !client->inherited ? EW_ENOMEM : EW_OK;
+}
+
+/* A program can only be started here. NULL: fine; else why not. */
+static const char *check_managed(const ew__target *target, unsigned processes) {
+    if (!ew__target_is_here(target))
+        return "a command listens on this machine: HOST is localhost, 127.0.0.1 or [::1]";
+    if (processes > PROCESSES_MAX)
+        return "at most 64 processes";
+    return target->port > 0 && target->port + processes > 65536 ? "there are not so many ports above that one" : NULL;
+}
+
+/* Whether what was given goes together. NULL: it does; else why not. */
+static const char *check_options(const ew_client *client, bool command, unsigned processes) {
+    const ew__target *target = &client->target;
+    bool dialled = (target->kind == EW__WHERE_TCP || target->kind == EW__WHERE_UNIX) && client->processes == 0;
+    if (client->connections > 0 && !dialled)
+        return "connections are for a target that is dialled";
+    if (command && target->command == EW__COMMAND_NO)
+        return "this target is reached, not started: it takes no command";
+    if (!command && target->command == EW__COMMAND_MUST)
+        return "standard input and output: it wants the command that is the peer";
+    if (client->processes > 0)
+        return check_managed(target, client->processes);
+    if (processes > 0)
+        return "processes are for an rrq:// target with a command";
+    if (client->announces)
+        return target->port ? "the command chooses its port itself: stepflow+http: or HOST:0"
+                            : check_managed(target, 1);
+    return target->kind == EW__WHERE_TCP && target->port == 0 ? "port 0 wants a command that listens there" : NULL;
+}
+
+/* What the target says, and whether the options go with it. EW_OK, or an error and why. */
+static ew_err read_target(ew_client *client, const char *target, const ew_client_options *options,
+                          const char **ret_problem) {
+    bool command = options && options->command && options->command[0];
+    unsigned processes = options ? options->processes : 0;
+    ew_err err = ew__target_parse(target, &client->target, ret_problem);
+    if (err != EW_OK)
+        return err;
+    client->connections = options ? options->connections : 0;
+    if (command && client->target.kind == EW__WHERE_TCP && client->target.command == EW__COMMAND_MAY)
+        client->processes = processes ? processes : 1;
+    client->announces = command && client->target.command == EW__COMMAND_ANNOUNCES;
+    const char *problem = check_options(client, command, processes);
+    if (!problem && client->target.kind == EW__WHERE_LISTEN && !client->target.address.loopback) {
+        bool allowed = options && options->allow_remote;
+        bool asks = options && (options->no_token || (options->token && *options->token));
+        *ret_problem = allowed
+                           ? "that address can be reached from other machines: it wants a token that runtimes show, "
+                             "or no_token"
+                           : "that address can be reached from other machines; allow_remote permits it";
+        if (!allowed || !asks)
+            return EW_EACCESS;
+    }
+    if (!problem && options)
+        problem = ew__environment_problem(options->environment);
+    if (!problem && options && options->token && *options->token)
+        problem = ew__token_read(options->token, client->token);
+    if (problem)
+        *ret_problem = problem;
+    return problem ? EW_EINVAL : EW_OK;
+}
+
+ew_err ew__client_check(const char *target, const ew_client_options *options, ew__target *ret,
+                        const char **ret_problem) {
+    ew_client client = {.processes = 0};
+    ew_err err = read_target(&client, target, options, ret_problem);
+    *ret = client.target;
+    return err;
+}
+
+/* Certificates: those that it shows, and those that it trusts. */
+static ew_err open_tls(ew_client *client, const ew_client_options *options, const char **ret_problem) {
+    static _Thread_local char problem[EW__TLS_PROBLEM];
+    static const ew_tls_options none;
+    const ew_tls_options *tls = options ? &options->tls : &none;
+    bool listens = client->target.kind == EW__WHERE_LISTEN;
+    if (!client->target.tls && ew__tls_is_set(tls)) {
+        *ret_problem = "this target speaks no TLS; those that do are https://, jsonrpcs://, rrqs:// and so on";
+        return EW_EINVAL;
+    }
+    if (!client->target.tls)
+        return EW_OK;
+    ew_err err =
+        ew__tls_context_new(client->env, listens ? EW__TLS_LISTENS : EW__TLS_DIALS, tls, &client->tls, problem);
+    if (err != EW_OK)
+        *ret_problem = problem;
+    return err;
+}
+
+/* The target and what it needs. */
+static ew_err configure(ew_client *client, const char *target, const ew_client_options *options,
+                        const char **ret_problem) {
+    const char *problem = NULL;
+    ew_err err = read_target(client, target, options, &problem);
+    if (err == EW_OK)
+        err = open_tls(client, options, &problem);
+    if (err == EW_OK)
+        err = ew__client_blobs_open(client, options, &problem);
+    if (ret_problem && problem)
+        *ret_problem = problem;
+    if (err == EW_OK && options && options->command && options->command[0])
+        err = copy_command(client, options->command);
+    if (err == EW_OK && client->command)
+        err = copy_surroundings(client, options);
+    if (err == EW_OK && options && options->telemetry)
+        err = copy_telemetry(client, options->telemetry);
+    if (err == EW_OK && options && options->actions)
+        client->actions = ew__registry_get(&options->actions->registry);
+    return err;
+}
+
+static void init_pool(ew_client *client) {
+    ew__target *target = &client->target;
+    client->site =
+        (ew__site){.port = target->port,
+                   .secure = target->tls,
+                   .actions = client->actions,
+                   .authority = ew_str_from(target->authority),
+                   .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
+                   .framing = target->framing,
+                   .dialect = target->dialect,
+                   .allow_hosts = client->own_hosts,
+                   .token = ew_str_from(target->kind != EW__WHERE_CHILD ? client->token : ""),
+                   .blobs = client->blobs.store,
+                   .blob_api = ew_str_from(client->blobs.url),
+                   .telemetry = ew_str_from(client->telemetry ? client->telemetry + strlen(TELEMETRY_VAR) : "")};
+    client->where = (ew__where){.kind = target->kind,
+                                .host = target->host,
+                                .port = target->port,
+                                .path = target->path,
+                                .tls = client->tls,
+                                .tls_http = target->http,
+                                .argv = (const char *const *)client->command,
+                                .inherited = client->inherited,
+                                .vars = target->kind == EW__WHERE_LISTEN ? client->vars : NULL,
+                                .rules = client->rules.folder ? &client->rules : NULL,
+                                .farewell_ms = client->telemetry ? FAREWELL_MS : 0};
+    ew__pool_init(&client->pool, &client->loop, target->wire, &client->site, &client->where);
+    client->pool.ud = client;
+    client->pool.fixed = client->connections;
+}
+
+/* What tells a program of Genkit to dial us. A wildcard is no address that could be dialled. */
+static void set_vars(ew_client *client) {
+    const ew__address *address = &client->target.address;
+    const char *text = address->text, *scheme = client->target.tls ? "wss" : "ws";
+    size_t n = 0;
+    const char *query = client->token[0] ? "/?token=" : ""; /* its environment is seen by its user only */
+    if (strncmp(text, "0.0.0.0:", 8) == 0 || strncmp(text, "[::]:", 5) == 0)
+        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=%s://%s:%u%s%s",
+                       scheme, text[0] == '[' ? "[::1]" : "127.0.0.1", address->port, query, client->token);
+    else
+        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=%s://%s%s%s", scheme,
+                       text, query, client->token);
+    client->vars[n++] = client->server_var;
+    client->vars[n++] = "GENKIT_ENV=dev";
+    if (client->telemetry) {
+        client->vars[n++] = client->telemetry;
+        client->vars[n++] = "GENKIT_ENABLE_REALTIME_TELEMETRY=true";
+    }
+}
+
+static const char *listen_problem(ew_err err) {
+    return err == EW_EADDRINUSE ? "cannot listen there: the address is in use; is another manager running?"
+           : err == EW_EACCESS  ? "cannot listen there: permission denied"
+                                : "cannot listen there";
+}
+
+/* Those who dial us show our token. */
+static ew_err raise_gate(ew_client *client) {
+    ew__tokens *tokens = NULL;
+    ew_err err = ew__tokens_one(client->env, ew_str_from(client->token), &tokens);
+    if (err != EW_OK)
+        return err;
+    ew__clients_init(&client->clients, client->env);
+    ew__access_init(&client->access, client->env, &client->clients);
+    client->access.required = true;
+    ew__access_set(&client->access, tokens);
+    ew__gate_init(&client->gate, &client->access);
+    client->loop.executor.gate = &client->gate;
+    return EW_OK;
+}
+
+/* A target that is listened for has no other beginning. */
+static ew_err begin_to_listen(ew_client *client, const char **ret_problem) {
+    ew__target *target = &client->target;
+    if (target->kind != EW__WHERE_LISTEN)
+        return EW_OK;
+    if (!target->address.loopback) { /* of the others, HTTP knows the names itself */
+        size_t n = strcspn(target->address.text + 1, "]:") + 1;
+        bool v6 = target->address.text[0] == '[';
+        (void)snprintf(target->host, sizeof target->host, "%.*s",
+                       (int)(v6 ? strcspn(target->address.text, "]") + 1 : n), target->address.text);
+        client->own_hosts[0] = target->host;
+    }
+    ew_err err = client->token[0] ? raise_gate(client) : EW_OK;
+    if (err != EW_OK)
+        return err;
+    err = ew__pool_listen(&client->pool, &target->address, ew__wire_by_name(EW_STR("http")));
+    set_vars(client);
+    if (err != EW_OK && ret_problem)
+        *ret_problem = listen_problem(err);
+    return err;
+}
+
+/* What a target has whose beginning is more than a dial. */
+static ew_err begin(ew_client *client, const char **ret_problem) {
+    if (client->processes > 0)
+        return ew__pool_manage(&client->pool, client->processes, EW__RUNNER_OPTION, EW__RUNNER_VARIABLE);
+    return client->announces ? ew__pool_announce(&client->pool) : begin_to_listen(client, ret_problem);
+}
+
+/* A client with its budget and limits, nothing else; NULL: out of memory. */
+static ew_client *alloc_client(const ew_client_options *options) {
+    ew_limits limits = {.calls = 0};
+    if (options)
+        limits = options->limits;
+    ew_limits_complete(&limits);
+    ew__budget *budget = ew__budget_new(options && options->env ? options->env : ew_env_default(), limits.memory_bytes);
+    ew_client *client = budget ? ew__zalloc(&budget->env, sizeof *client) : NULL;
+    if (client) {
+        client->limits = limits;
+        client->budget = budget;
+        client->env = &budget->env;
+        ew__arena_init(&client->own, client->env, NULL, 0);
+    } else if (budget) {
+        ew__budget_release(budget);
+    }
+    return client;
+}
+
+static ew_err make_client(const char *target, const ew_client_options *options, ew_client **ret_client,
+                          const char **ret_problem) {
+    ew_client *client = alloc_client(options);
+    if (!client)
+        return EW_ENOMEM;
+    client->host = options && options->loop;
+    ew_err err = configure(client, target, options, ret_problem);
+    if (err == EW_OK)
+        err = ew__loop_init(&client->loop, client->env, &client->limits, options ? options->loop : NULL);
+    if (err != EW_OK) {
+        free_client(client);
+        return err;
+    }
+    client->loop.executor.budget = client->budget;
+    if (options && options->trace_frames) {
+        ew__tapping_init(&client->tapping, options->trace_frames, options->trace_ud, options->trace_bytes);
+        client->loop.tapping = &client->tapping;
+    }
+    ew__client_blobs_listen(client);
+    init_pool(client);
+    err = begin(client, ret_problem);
+    if (err == EW_OK && client->host)
+        ew__loop_adopt_thread(&client->loop);
+    else if (err == EW_OK && !ew__thread_start(&client->thread, thread_main, client))
+        err = EW_EIO;
+    if (err != EW_OK) {
+        close_and_discard(client);
+        return err;
+    }
+    *ret_client = client;
+    return EW_OK;
+}
+
+ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
+                     const char **ret_problem) {
+    const char *problem = NULL;
+    ew_err err = target && ret_client ? make_client(target, options, ret_client, &problem) : EW_EINVAL;
+    if (err != EW_OK && ret_problem)
+        *ret_problem = problem ? problem : target ? ew_err_text(err) : "the target is NULL";
+    return err;
+}
+
+static void close_task(ew__task *task) {
+    ew_client *client = ew__container_of(task, ew_client, close_task);
+    ew__pool_close(&client->pool, on_pool_closed);
+}
+
+ew_client *ew_client_free(ew_client *client) {
+    if (!client)
+        return NULL;
+    atomic_store(&client->closing, true);
+    client->close_task.fn = close_task;
+    client->loop.executor.ops->post(&client->loop.executor, &client->close_task);
+    if (client->host) {
+        while (!client->loop_closed) /* on the host's thread, not in a callback: its loop is ours to turn */
+            (void)uv_run(client->loop.uv, UV_RUN_ONCE);
+    } else {
+        pthread_join(client->thread, NULL);
+    }
+    discard(client);
+    return NULL;
+}
+
+static void warm_task(ew__task *task) {
+    ew_client *client = ew__container_of(task, ew_client, warm_task);
+    ew__pool_warm(&client->pool);
+}
+
+void ew__client_warm(ew_client *client) {
+    client->warm_task.fn = warm_task;
+    client->loop.executor.ops->post(&client->loop.executor, &client->warm_task);
+}
+
+int ew_client_port(const ew_client *client) {
+    return client->target.kind == EW__WHERE_LISTEN ? client->target.address.port : 0;
+}
+
+void ew_client_traffic(const ew_client *client, ew_traffic *ret_traffic) {
+    const ew__traffic *traffic = &client->pool.traffic;
+    *ret_traffic = (ew_traffic){.bytes_in = atomic_load_explicit(&traffic->bytes_in, memory_order_relaxed),
+                                .bytes_out = atomic_load_explicit(&traffic->bytes_out, memory_order_relaxed),
+                                .connections = atomic_load_explicit(&traffic->dialled, memory_order_relaxed) +
+                                               atomic_load_explicit(&traffic->accepted, memory_order_relaxed)};
+}
+
+unsigned ew_client_runtimes(const ew_client *client) { return ew__pool_runtimes(&client->pool); }

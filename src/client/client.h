@@ -1,0 +1,107 @@
+/*
+ * client/client.h: the client and request behind <everywire/client.h>. Used inside src/api only.
+ */
+#ifndef EW_CLIENT_CLIENT_H
+#define EW_CLIENT_CLIENT_H
+
+#include "gateway/tls.h"
+#include "client/blobs.h"
+#include "client/target.h"
+#include "gateway/tokens.h"
+#include "endpoint/pool.h"
+#include <everywire/client.h>
+
+struct ew_client {
+    const ew_env *env; /* of the budget */
+    ew__budget *budget;
+    ew_limits limits;
+    ew__target target;
+    char **command; /* NULL-ended; the array and its strings are ours */
+    size_t command_size;
+    unsigned processes;   /* of the command, at a target that is dialled; 0: none */
+    unsigned connections; /* fixed; 0: as many as calls need */
+    bool announces;       /* there is a command that says itself where it listens */
+    char *telemetry;      /* "GENKIT_TELEMETRY_SERVER=URL", or NULL */
+    size_t telemetry_size;
+    char server_var[192 + EW__SHOWN_SIZE]; /* "GENKIT_REFLECTION_V2_SERVER=ws://127.0.0.1:3200" */
+    const char *vars[5];                   /* what the command's environment has beside what it inherits */
+    ew__child_rules rules;                 /* where the command runs */
+    ew__arena own;                         /* of what it inherits, and of its folder */
+    const char *const *inherited;          /* what the command has of our environment; NULL: all of it */
+    ew__task warm_task;
+    const char *own_hosts[2]; /* the names by which we may be asked for */
+    ew__actions *actions;     /* what the peer may call; a reference, or NULL */
+    ew__tls_context *tls;     /* if the target speaks it */
+    ew__client_blobs blobs;
+    char token[EW__SHOWN_SIZE]; /* "": none */
+    ew__access access;          /* listening: those who dial us show it */
+    ew__clients clients;
+    ew__gate gate;
+    ew__site site; /* as the pool began with */
+    ew__where where;
+    ew__tapping tapping;
+    ew__loop loop;
+    ew__pool pool;
+    pthread_t thread;
+    bool host; /* on the host's loop: no thread of our own */
+    bool loop_closed;
+    ew__task close_task;
+    atomic_bool closing;
+    atomic_uint active; /* requests not yet ended */
+};
+
+/*
+ * What a target and its options say, and whether they go together; nothing is opened. Errors as ew_client_new's that
+ * need no looking.
+ */
+ew_err ew__client_check(const char *target, const ew_client_options *options, ew__target *ret,
+                        const char **ret_problem);
+
+/* Its processes, if it has some, are started before anybody calls. Once; any thread, before it is freed. */
+void ew__client_warm(ew_client *client);
+
+struct ew__request_piece;
+
+/* A call of a client, or one that goes back to whoever made a call of ours. */
+struct ew_request {
+    atomic_uint refs;       /* the client's until the end, the user's until ew_request_free */
+    ew__executor *executor; /* while it has not ended */
+    const ew_limits *limits;
+    ew_client *client;         /* NULL when it goes back */
+    ew_call *origin;           /* the call it goes back on, a reference; else NULL */
+    const ew__callee_ops *way; /* how it is opened, when it is not a client that does */
+    void *way_ud;
+    ew_err (*take_chunk)(ew_request *request, ew_str chunk); /* in place of on_chunk: may answer EW_FULL; or NULL */
+    ew_call *call; /* loop thread; NULL before it is opened and after its end */
+    bool begun;    /* the call was, when it ended */
+    uint8_t hops;  /* of the call */
+    uint32_t attempt;
+    ew__action *marked; /* for whose call it is made, and whose secrets it so has; a reference, or NULL */
+    ew__call_kind kind;
+    ew_request_options options; /* its slices point to memory of this request */
+    ew__trace above;            /* the span it belongs to, when has_above */
+    ew_str above_path;
+    bool has_above;
+    bool relayed; /* as of the call: its span is the one above */
+    ew__arena arena;
+    char *large; /* the input, if that is large and no call has it yet */
+    size_t large_size;
+    ew__task open_task, cancel_task;
+    atomic_bool cancel_sent;
+    uint8_t cancel_why;    /* ew__cancel_why */
+    bool cancel_early;     /* asked before the call was opened; loop thread */
+    bool input_full;       /* the wire asked to wait; loop thread */
+    atomic_size_t sending; /* bytes of input that were taken and have not been handed to the wire */
+    atomic_bool told_full; /* the sender was asked to wait */
+    struct ew__request_piece *held, *held_last; /* input that waits for the wire; loop thread */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool ended;          /* under lock */
+    atomic_bool telling; /* on_end runs */
+    atomic_bool again;   /* since then another call was asked for */
+    bool keep_end;       /* the user may wait for it */
+    ew_end end;
+    ew__arena kept; /* of end */
+};
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * gateway/tls.h: the certificates of an app, for its listeners and for those whom it dials; and those of a client. Used
+ * inside src/api only.
+ */
+#ifndef EW_GATEWAY_TLS_H
+#define EW_GATEWAY_TLS_H
+
+#include "base/mem.h"
+#include "io/tls.h"
+
+struct ew_app;
+
+typedef struct ew__app_tls {
+    ew_tls_options options;   /* its strings are ours */
+    ew__tls_context *listens; /* from the start on, if some listener speaks TLS */
+    ew__tls_context *dials;   /* likewise, for managers and a telemetry server */
+} ew__app_tls;
+
+/* Whether anything is said. */
+bool ew__tls_is_set(const ew_tls_options *options);
+/* Copies all strings. EW_OK, EW_ENOMEM. */
+ew_err ew__tls_copy(ew__arena *arena, const ew_tls_options *options, ew_tls_options *ret);
+
+/* Takes options in place of those that there are. Before the start. EW_OK, EW_ENOMEM. */
+ew_err ew__app_tls_configure(struct ew_app *app, const ew_tls_options *options);
+/* Reads the files that are needed. Errors as ew__tls_context_new, in the app's own words. */
+ew_err ew__app_tls_start(struct ew_app *app);
+/* With the app. */
+void ew__app_tls_free(struct ew_app *app);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * gateway/tokens.h: the file of tokens, read. Used inside src/api only.
+ */
+#ifndef EW_GATEWAY_TOKENS_H
+#define EW_GATEWAY_TOKENS_H
+
+#include "call/access.h"
+#include <everywire/access.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+/* The file that is meant when none is named: EVERYWIRE_TOKENS, or the usual one. EW_OK, or EW_EINVAL and a line. */
+ew_err ew__tokens_usual(char out[PATH_MAX], char *problem, size_t problem_size);
+
+/*
+ * Reads a file that nobody else can read or write, in a folder that nobody else can write. *seen, if not NULL, is what
+ * it was like. EW_OK; EW_ENOTFOUND; EW_EACCESS, EW_ESYNTAX, EW_EIO, EW_ENOMEM: problem gets a line for people.
+ */
+ew_err ew__tokens_load(const ew_env *env, const char *path, ew__tokens **ret, struct stat *seen, char *problem,
+                       size_t problem_size);
+
+/* A token as a client shows it: a text, or "@FILE" for its first line. NULL, or why there is none. */
+#define EW__SHOWN_SIZE 256
+const char *ew__token_read(const char *text, char out[EW__SHOWN_SIZE]);
+
+#endif

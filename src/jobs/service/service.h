@@ -1,0 +1,82 @@
+/*
+ * jobs/service/service.h: the handle behind <everywire/jobs.h>, and what its files share: jobs.c (life, enqueue), jobs_query.c
+ * (what people ask), jobs_dlq.c (dead letters), jobs_wait.c (waiting), jobs_write.c (answers as JSON). The http wire's
+ * jobs (app_jobs_http.c) ask the same questions without waiting. Used inside src/api only.
+ */
+#ifndef EW_JOBS_SERVICE_SERVICE_H
+#define EW_JOBS_SERVICE_SERVICE_H
+
+#include "base/mem.h"
+#include "json/json.h"
+#include "store/jobs.h"
+#include <everywire/jobs.h>
+#include <pthread.h>
+
+#define EW__JOBS_LIMIT 20       /* of a list, unless somebody says so */
+#define EW__JOBS_LIMIT_MAX 1000 /* of a list */
+#define EW__JOBS_CHECK_MS 1000  /* who waits for a job looks at it so often, should no hint come */
+
+struct ew_jobs {
+    const ew_env *env;
+    ew__store *store;
+    ew__arena arena; /* of the texts */
+    ew_str queue, dlq, mappings;
+    uint32_t max_retries;
+    int64_t timeout_ms, result_ttl_ms, unique_ttl_ms;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t changed;
+    ew__rng rng; /* of ids */
+    ew__watcher watcher;
+    bool watching;    /* somebody has waited, so hints are asked for */
+    uint64_t changes; /* hints that have come */
+    bool interrupted;
+};
+
+struct ew_answer {
+    const ew_env *env;
+    ew__buf json;
+    char problem[200];
+};
+
+/* ---- for everybody who asks ---- */
+
+/*
+ * Fills in op->u.enqueue, with all texts in op->arena, which is set. EW_OK; EW_EINVAL, and in problem why (a line for
+ * people); EW_ENOMEM. Any thread.
+ */
+ew_err ew__jobs_prepare(ew_jobs *jobs, const ew_job_options *options, ew__store_request *op, char *problem,
+                        size_t problem_size);
+/* Fills in op->u.list, borrowed from the filter. EW_OK, EW_EINVAL. */
+ew_err ew__jobs_prepare_list(const ew_jobs_filter *filter, ew__store_request *op, char *problem, size_t problem_size);
+
+/* Append the answer to an operation that went well, as <everywire/jobs.h> tells. The buffer keeps its error. */
+void ew__jobs_write_enqueued(const ew__store_request *op, ew__buf *out);
+void ew__jobs_write_list(const ew__store_request *op, ew__buf *out);
+void ew__jobs_write_cancelled(const ew__store_request *op, ew__buf *out);
+void ew__jobs_write_time(int64_t ms, ew__buf *out); /* RFC 3339 in quotes, or null */
+
+/* ---- for the functions of the public header ---- */
+
+/* An operation that is waited for, and the answer to be. */
+typedef struct ew__question {
+    ew_jobs *jobs;
+    ew__store_request op;
+    ew__arena arena;
+    ew_answer *answer;
+} ew__question;
+
+/* EW_OK, EW_ENOMEM, EW_EINVAL (no handle). Only after EW_OK the two others follow. */
+ew_err ew__question_begin(ew__question *q, ew_jobs *jobs, ew__op_kind kind);
+/* Another operation with the same memory: what the last one brought stays. _page: it goes. */
+void ew__question_next(ew__question *q, ew__op_kind kind);
+void ew__question_page(ew__question *q, ew__op_kind kind);
+/* Does it, and waits. op.err; a problem is noted in the answer. */
+ew_err ew__question_ask(ew__question *q);
+/* The end: *ret gets the answer (freed if ret is NULL). err, or EW_ENOMEM and no answer. */
+ew_err ew__question_end(ew__question *q, ew_err err, ew_answer **ret);
+/* Notes a line for people in the answer, and is EW_EINVAL. */
+ew_err ew__question_refuse(ew__question *q, const char *problem);
+
+ew_answer *ew__answer_new(const ew_env *env);
+
+#endif
