@@ -53,6 +53,29 @@ class Layers(unittest.TestCase):
         self.refused("src/endpoint/a.c", '#include "wire/http/codec.h"', "only wire/http and wire/table.c")
         self.allowed("src/wire/http/a.c", '#include "wire/http/codec.h"\n#include "wire/wire.h"')
 
+    def test_names_of_wires(self):
+        tree = {"src/wire/rrq/wire.c": "", "src/wire/jsonrpc/wire.c": "", "src/wire/stepflow/wire.c": ""}
+        for path, line in [
+            ("src/client/a.c", 'static const char scheme[] = "rrq://";'), ("src/gateway/a.c", "x = &ew__wire_stepflow;"),
+            ("src/io/a.c", "bool jsonrpc;"), ("src/wire/rrq/a.c", 'puts("stepflow");'), ("src/gateway/a.c", "ew__sf_sniff(b);"),
+            ("src/cli/a.c", 'if (is("http", name)) x = EW_STR("http");'), ("src/wire/a.c", "unsigned jsonrpcs;"),
+        ]:
+            status, output = check("check-layers", {**tree, path: line + "\n"})
+            self.assertEqual((status, f"{path}:1: names a particular wire" in output), (1, True), (path, line, output))
+        for path, line in [
+            ("src/wire/rrq/a.c", 'puts("rrq");'), ("src/wire/table.c", "&ew__wire_rrq,"), ("src/compat/rrq/a.c", "int rrq;"),
+            ("src/wire/rrq/a.c", 'EW_STR("{\\"jsonrpc\\":\\"2.0\\"}");'), ("src/client/a.c", "/* rrq:// */"),
+            ("src/store/redis/a.c", '"rrq:job:"'), ("src/jobs/a.c", 'EW_STR("rrq:queue:")'), ("src/io/a.c", "bool http;"),
+        ]:
+            self.assertEqual(check("check-layers", {**tree, path: line + "\n"}), (0, ""), (path, line))
+
+    def test_calls_of_other_libraries(self):
+        self.refused("src/gateway/a.c", "    uv_run(loop, UV_RUN_ONCE);", "gateway must not call uv_run")
+        self.refused("src/endpoint/a.c", "    n = SSL_read(ssl, p, 1);", "endpoint must not call SSL_read")
+        self.refused("src/jobs/a.c", "    sqlite3_step(s);", "jobs must not call sqlite3_step")
+        self.allowed("src/io/a.c", "    uv_run(loop, UV_RUN_ONCE);")
+        self.allowed("src/gateway/a.c", '    log("uv_run(loop)"); /* uv_run(loop) */')
+
     def test_spelling(self):
         self.refused("src/json/a.c", '#include "../base/buf.h"', "without '..'")
         self.refused("src/json/a.c", '#include "json.h"', "from the src root")
