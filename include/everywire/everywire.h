@@ -20,5 +20,6 @@
 #include <everywire/limits.h>
 #include <everywire/status.h>
 #include <everywire/tls.h>
+#include <everywire/wires.h>
 
 #endif

@@ -131,16 +131,16 @@ static void detach(ew__link *link, ew_err why) {
 }
 
 /*
- * The wire whose first bytes these are. The last wire of the table is the fallback: it gets what no other claims, and
- * so answers strangers in its own language. NULL: not clear yet.
+ * The wire whose first bytes these are. The first wire of the table is the fallback: it gets what no other claims,
+ * and so answers strangers in its own language. NULL: not clear yet.
  */
 static const ew__wire *recognise(const uint8_t *bytes, size_t n, bool decide) {
     const ew__wire *const *wires = ew__wires();
     bool unclear = false;
-    for (; wires[1]; wires++) {
-        int match = wires[0]->sniff(bytes, n);
+    for (size_t i = 1; wires[i]; i++) {
+        int match = wires[i]->sniff(bytes, n);
         if (match > 0)
-            return wires[0];
+            return wires[i];
         unclear = unclear || match == 0;
     }
     return unclear && !decide ? NULL : wires[0];

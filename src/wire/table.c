@@ -1,5 +1,5 @@
 /*
- * wire/table.c: the wires of this build.
+ * wire/table.c: the wires of this build, and what the public interface shows of them.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/http/http.h"
@@ -9,13 +9,10 @@
 #include "wire/stepflow/stepflow.h"
 #include "wire/wire.h"
 
-static const ew__wire *const wires[] = {&ew__wire_jsonrpc,
-                                        &ew__wire_reflection,
-                                        &ew__wire_rrq,
-                                        &ew__wire_stepflow,
-                                        &ew__wire_stepflow_http,
-                                        &ew__wire_http /* the last: it gets what no other claims */,
-                                        NULL};
+static const ew__wire *const wires[] = {
+    &ew__wire_http, /* the first: it gets what no other claims */
+    &ew__wire_jsonrpc, &ew__wire_reflection, &ew__wire_rrq, &ew__wire_stepflow_http, &ew__wire_stepflow, NULL,
+};
 
 const ew__wire *const *ew__wires(void) { return wires; }
 
@@ -23,5 +20,49 @@ const ew__wire *ew__wire_by_name(ew_str name) {
     for (size_t i = 0; wires[i]; i++)
         if (ew__str_is(ew_str_from(wires[i]->name), name))
             return wires[i];
+    return NULL;
+}
+
+const ew_start_word *ew__descriptor_start(const ew__descriptor *descriptor, ew_start_role role, bool option) {
+    for (const ew_start_word *word = descriptor->start; word && word->name; word++)
+        if (word->role == role && (word->argument != NULL) == option)
+            return word;
+    return NULL;
+}
+
+const ew_wire_info *ew_wire_info_at(size_t index) {
+    for (size_t i = 0; wires[i]; i++)
+        if (wires[i]->about && wires[i]->about->info && index-- == 0)
+            return wires[i]->about->info;
+    return NULL;
+}
+
+const ew_wire_info *ew_wire_info_of(const char *name) {
+    const ew_wire_info *info = NULL;
+    for (size_t i = 0; name && (info = ew_wire_info_at(i)) != NULL; i++)
+        if (strcmp(info->name, name) == 0)
+            return info;
+    return NULL;
+}
+
+/* The index-th entry of the tables `member` of all wires; such a table ends with an entry without `key`. */
+#define ENTRY_AT(type, member, key, index)                                                                             \
+    for (size_t i = 0; wires[i]; i++)                                                                                  \
+        for (const type *entry = wires[i]->about ? wires[i]->about->member : NULL; entry && entry->key; entry++)       \
+            if ((index)-- == 0)                                                                                        \
+                return entry;                                                                                          \
+    return NULL
+
+const ew_scheme *ew_scheme_at(size_t index) { ENTRY_AT(ew_scheme, schemes, text, index); }
+
+const ew_listener_name *ew_listener_name_at(size_t index) { ENTRY_AT(ew_listener_name, listeners, name, index); }
+
+const ew_start_word *ew_start_word_at(size_t index) { ENTRY_AT(ew_start_word, start, name, index); }
+
+const ew_scheme *ew_scheme_of(const char *target) {
+    const ew_scheme *scheme = NULL;
+    for (size_t i = 0; target && (scheme = ew_scheme_at(i)) != NULL; i++)
+        if (strncmp(target, scheme->text, strlen(scheme->text)) == 0)
+            return scheme;
     return NULL;
 }

@@ -13,6 +13,7 @@
 #include "base/out.h"
 #include "call/blobs.h"
 #include "call/call.h"
+#include "wire/descriptor.h"
 #include <limits.h>
 
 typedef struct ew__wire ew__wire;
@@ -241,6 +242,7 @@ typedef enum ew__sharing {
 
 struct ew__wire {
     const char *name;
+    const ew__descriptor *about; /* NULL: neither targets nor listeners name it */
     unsigned caps;
     size_t serve_size;   /* of the peer when it serves; the connection's owner allocates it, cleared, aligned to 16 */
     size_t call_size;    /* when it calls */
@@ -318,7 +320,7 @@ struct ew__wire {
     const char *(*refuses)(const ew_request_options *options);
 };
 
-/* All wires, NULL-ended, in the order in which they are asked to sniff. */
+/* All wires, NULL-ended, in the order of help texts. The first one gets connections that no other recognises. */
 const ew__wire *const *ew__wires(void);
 /* By name ("http"), or NULL. */
 const ew__wire *ew__wire_by_name(ew_str name);

@@ -61,8 +61,40 @@ static const char *refuses(const ew_request_options *options) {
     return NULL;
 }
 
+static const ew_wire_info info = {
+    .name = "http",
+    .title = "HTTP",
+    .can = EW_WIRE_SERVES | EW_WIRE_CALLS | EW_WIRE_CHUNKS | EW_WIRE_DEADLINE | EW_WIRE_TRACE | EW_WIRE_LIST,
+};
+
+static const ew_scheme schemes[] = {
+    {.text = "http://",
+     .form = "http://HOST:PORT",
+     .help = "the http wire: HOST:PORT[/BASE]",
+     .wire = "http",
+     .reach = EW_REACH_TCP,
+     .http = true},
+    {.text = "https://",
+     .form = "https://HOST:PORT",
+     .help = "the http wire with TLS",
+     .wire = "http",
+     .reach = EW_REACH_TCP,
+     .tls = true,
+     .http = true},
+    {.text = NULL},
+};
+
+static const ew_listener_name listeners[] = {
+    {.name = "http", .help = "the http wire only", .wire = "http"},
+    {.name = "https", .help = "the http wire only, with TLS", .wire = "http", .tls = true},
+    {.name = NULL},
+};
+
+static const ew__descriptor about = {.info = &info, .schemes = schemes, .listeners = listeners};
+
 const ew__wire ew__wire_http = {
     .name = "http",
+    .about = &about,
     .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_DEADLINE | EW__CAN_TRACE | EW__CAN_LIST,
     .serve_size = sizeof(ew__http_server),
     .call_size = sizeof(ew__http_client),

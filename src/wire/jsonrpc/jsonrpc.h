@@ -19,6 +19,14 @@
 
 extern const ew__wire ew__wire_jsonrpc;
 
+/* Options of a target: bits of ew__site.options. */
+enum {
+    EW__JR_FRAMING = 3,           /* an ew__framing */
+    EW__JR_PEER_FOREIGN = 1 << 2, /* the peer is not everywire: rpc.discover is not sent */
+    EW__JR_PEER_PARAMS = 1 << 3,  /* the peer requires the member `params`: null is sent when there is no input */
+    EW__JR_PEER_EVENTS = 1 << 4   /* the frames of the peer's streams are events: chunks, then a result or an error */
+};
+
 typedef struct ew__jr_peer ew__jr_peer;
 typedef struct ew__jr_batch ew__jr_batch;
 

@@ -274,8 +274,60 @@ static void gone(ew__peer *base, ew_err why) {
     ew__rpc_calls_done(&peer->calls);
 }
 
+static const ew_wire_info info = {
+    .name = "jsonrpc",
+    .title = "JSON-RPC",
+    .can = EW_WIRE_SERVES | EW_WIRE_CALLS | EW_WIRE_CHUNKS | EW_WIRE_INPUT | EW_WIRE_CANCEL | EW_WIRE_LIST |
+           EW_WIRE_DUPLEX | EW_WIRE_STDIO,
+};
+
+static const ew_scheme schemes[] = {
+    {.text = "jsonrpc://",
+     .form = "jsonrpc://HOST:PORT",
+     .help = "JSON-RPC over TCP: HOST:PORT",
+     .wire = "jsonrpc",
+     .reach = EW_REACH_TCP},
+    {.text = "jsonrpc+unix:",
+     .form = "jsonrpc+unix:PATH",
+     .help = "JSON-RPC over a Unix socket: PATH",
+     .wire = "jsonrpc",
+     .reach = EW_REACH_UNIX},
+    {.text = "jsonrpc+stdio:",
+     .form = "jsonrpc+stdio:",
+     .help = "JSON-RPC with a program behind --",
+     .wire = "jsonrpc",
+     .reach = EW_REACH_CHILD,
+     .command = EW_SCHEME_COMMAND_MUST,
+     .rest = ""},
+    {.text = "jsonrpcs://",
+     .form = "jsonrpcs://HOST:PORT",
+     .help = "JSON-RPC with TLS",
+     .wire = "jsonrpc",
+     .reach = EW_REACH_TCP,
+     .tls = true},
+    {.text = NULL},
+};
+
+static const ew_listener_name listeners[] = {
+    {.name = "jsonrpc", .help = "the jsonrpc wire only", .wire = "jsonrpc"},
+    {.name = "jsonrpcs", .help = "the jsonrpc wire only, with TLS", .wire = "jsonrpc", .tls = true},
+    {.name = NULL},
+};
+
+static const ew__target_option options[] = {
+    {"framing=lsp", EW__JR_FRAMING, EW__FRAMING_HEADERS},
+    {"framing=lines", EW__JR_FRAMING, EW__FRAMING_LINES},
+    {"params=null", 0, EW__JR_PEER_PARAMS},
+    {"stream=events", 0, EW__JR_PEER_EVENTS},
+    {"discover=no", 0, EW__JR_PEER_FOREIGN},
+    {NULL, 0, 0},
+};
+
+static const ew__descriptor about = {.info = &info, .schemes = schemes, .listeners = listeners, .options = options};
+
 const ew__wire ew__wire_jsonrpc = {
     .name = "jsonrpc",
+    .about = &about,
     .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_INPUT | EW__CAN_CANCEL | EW__CAN_LIST |
             EW__CAN_DUPLEX | EW__CAN_MANY | EW__CAN_STDIO,
     .serve_size = sizeof(ew__jr_peer),

@@ -517,8 +517,65 @@ static void scratch_done(void *scratch) {
         ew__ws_scratch_done(&shared->ws);
 }
 
+static const ew_wire_info info = {
+    .name = "reflection",
+    .title = "Genkit",
+    .can = EW_WIRE_SERVES | EW_WIRE_CALLS | EW_WIRE_CHUNKS | EW_WIRE_INPUT | EW_WIRE_CANCEL | EW_WIRE_TRACE |
+           EW_WIRE_CONTEXT | EW_WIRE_LIST,
+};
+
+#define HINT "a runtime dials us when it is started with GENKIT_ENV=dev GENKIT_REFLECTION_V2_SERVER="
+
+static const ew_scheme schemes[] = {
+    {.text = "reflection://",
+     .form = "reflection://HOST:PORT",
+     .help = "Genkit runtimes that dial us: HOST:PORT",
+     .hint = HINT "ws://",
+     .wire = "reflection",
+     .reach = EW_REACH_LISTEN,
+     .command = EW_SCHEME_COMMAND_MAY,
+     .http = true},
+    {.text = "reflections://",
+     .form = "reflections://HOST:PORT",
+     .help = "Genkit runtimes that dial us, with TLS",
+     .hint = HINT "wss://",
+     .wire = "reflection",
+     .reach = EW_REACH_LISTEN,
+     .command = EW_SCHEME_COMMAND_MAY,
+     .tls = true,
+     .http = true},
+    {.text = NULL},
+};
+
+static const ew_listener_name listeners[] = {
+    {.name = "reflection", .help = "Genkit runtimes dial us there", .wire = "reflection"},
+    {.name = "wss", .help = "Genkit runtimes dial us there, with TLS", .wire = "reflection", .tls = true},
+    {.name = "reflections", .wire = "reflection", .tls = true},
+    {.name = NULL},
+};
+
+static const ew_start_word start[] = {
+    {.name = "GENKIT_REFLECTION_V2_SERVER",
+     .help = "as --connect; set by the Genkit CLI for the program it starts",
+     .wire = "reflection",
+     .role = EW_START_CONNECT},
+    {.name = "GENKIT_TELEMETRY_SERVER", .help = "as --telemetry", .wire = "reflection", .role = EW_START_TELEMETRY},
+    {.name = "GENKIT_ENABLE_REALTIME_TELEMETRY",
+     .help = "true: send spans when calls begin, too",
+     .wire = "reflection",
+     .role = EW_START_REALTIME},
+    {.name = "GENKIT_RUNTIME_ID", .help = "as --runtime-id", .wire = "reflection", .role = EW_START_RUNTIME_ID},
+    {.name = NULL},
+};
+
+static const char *const start_variables[] = {"GENKIT_ENV=dev", NULL};
+
+static const ew__descriptor about = {
+    .info = &info, .schemes = schemes, .listeners = listeners, .start = start, .start_variables = start_variables};
+
 const ew__wire ew__wire_reflection = {
     .name = "reflection",
+    .about = &about,
     .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_INPUT | EW__CAN_CANCEL | EW__CAN_TRACE |
             EW__CAN_CONTEXT | EW__CAN_LIST | EW__CAN_MANY,
     .serve_size = sizeof(ew__rf_peer),

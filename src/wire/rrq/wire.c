@@ -423,8 +423,69 @@ static void gone(ew__peer *base, ew_err why) {
     ew__buf_done(&peer->in);
 }
 
+static const ew_wire_info info = {
+    .name = "rrq",
+    .title = "RRQ",
+    .can = EW_WIRE_SERVES | EW_WIRE_CALLS | EW_WIRE_CANCEL | EW_WIRE_DEADLINE | EW_WIRE_TRACE | EW_WIRE_CONTEXT |
+           EW_WIRE_LIST,
+};
+
+#define HINT "is the runner running? what stands behind -- is started as one"
+
+static const ew_scheme schemes[] = {
+    {.text = "rrq://",
+     .form = "rrq://HOST:PORT",
+     .help = "an RRQ runner: HOST:PORT",
+     .hint = HINT,
+     .wire = "rrq",
+     .reach = EW_REACH_TCP,
+     .command = EW_SCHEME_COMMAND_MAY,
+     .slow_start = true},
+    {.text = "rrqs://",
+     .form = "rrqs://HOST:PORT",
+     .help = "an RRQ runner with TLS",
+     .hint = HINT,
+     .wire = "rrq",
+     .reach = EW_REACH_TCP,
+     .tls = true},
+    {.text = NULL},
+};
+
+static const ew_listener_name listeners[] = {
+    {.name = "rrq", .help = "the rrq wire only", .wire = "rrq"},
+    {.name = "rrqs", .help = "the rrq wire only, with TLS", .wire = "rrq", .tls = true},
+    {.name = NULL},
+};
+
+static const ew_start_word start[] = {
+    {.name = "--tcp-socket",
+     .argument = "HOST:PORT",
+     .help = "be an RRQ runner there, as RRQ tells the programs that it starts: the last\n"
+             "one counts; the program ends with the one that started it",
+     .wire = "rrq",
+     .role = EW_START_LISTEN},
+    {.name = "RRQ_RUNNER_TCP_SOCKET",
+     .help = "as --tcp-socket, if that is not given",
+     .wire = "rrq",
+     .role = EW_START_LISTEN},
+    {.name = NULL},
+};
+
+/*
+ * drain_ms: RRQ asks a runner to end when it has drained, or given up, the jobs itself. It ends its runners one after
+ * the other, with 2 s for all of them before it goes without giving back its jobs.
+ */
+static const ew__descriptor about = {.info = &info,
+                                     .schemes = schemes,
+                                     .listeners = listeners,
+                                     .start = start,
+                                     .takes = EW__TAKES_PROCESSES,
+                                     .refusal = "processes are for an rrq:// target with a command",
+                                     .drain_ms = 100};
+
 const ew__wire ew__wire_rrq = {
     .name = "rrq",
+    .about = &about,
     .caps =
         EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CANCEL | EW__CAN_DEADLINE | EW__CAN_TRACE | EW__CAN_LIST | EW__CAN_MANY,
     .serve_size = sizeof(ew__rrq_peer),

@@ -558,8 +558,46 @@ static int sniff(const uint8_t *bytes, size_t n) {
     return -1; /* it is dialled */
 }
 
+static const ew_scheme schemes[] = {
+    {.text = "stepflow+http://",
+     .form = "stepflow+http://HOST:PORT",
+     .help = "a Stepflow component server: HOST:PORT[/PATH]",
+     .hint = EW__SF_HINT,
+     .wire = EW__STEPFLOW_NAME,
+     .reach = EW_REACH_TCP,
+     .command = EW_SCHEME_COMMAND_ANNOUNCES,
+     .http = true,
+     .slow_start = true,
+     .verbatim_path = true},
+    {.text = "stepflow+http:",
+     .form = "stepflow+http:",
+     .help = "the same, a program behind --",
+     .hint = EW__SF_HINT,
+     .wire = EW__STEPFLOW_NAME,
+     .reach = EW_REACH_TCP,
+     .command = EW_SCHEME_COMMAND_ANNOUNCES,
+     .http = true,
+     .slow_start = true,
+     .rest = "127.0.0.1:0",
+     .verbatim_path = true},
+    {.text = "stepflow+https://",
+     .form = "stepflow+https://HOST:PORT",
+     .help = "a Stepflow component server with TLS",
+     .hint = EW__SF_HINT,
+     .wire = EW__STEPFLOW_NAME,
+     .reach = EW_REACH_TCP,
+     .tls = true,
+     .http = true,
+     .slow_start = true,
+     .verbatim_path = true},
+    {.text = NULL},
+};
+
+static const ew__descriptor about = {.schemes = schemes, .takes = EW__TAKES_BLOBS, .refusal = EW__SF_BLOBS_REFUSAL};
+
 const ew__wire ew__wire_stepflow_http = {
     .name = "stepflow+http",
+    .about = &about,
     .caps = EW__CAN_CALL | EW__CAN_TRACE | EW__CAN_LIST | EW__ONE_SHOTS_WAIT,
     .call_size = sizeof(sf_client),
     .scratch_size = sizeof(ew__http_reading),

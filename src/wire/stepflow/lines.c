@@ -237,8 +237,57 @@ static void gone(ew__peer *base, ew_err why) {
     ew__rpc_calls_done(&peer->calls);
 }
 
+static const ew_wire_info info = {
+    .name = EW__STEPFLOW_NAME,
+    .title = "Stepflow",
+    .can = EW_WIRE_SERVES | EW_WIRE_CALLS | EW_WIRE_TRACE | EW_WIRE_CONTEXT | EW_WIRE_LIST | EW_WIRE_DUPLEX |
+           EW_WIRE_STDIO,
+};
+
+static const ew_scheme schemes[] = {
+    {.text = "stepflow+stdio:",
+     .form = "stepflow+stdio:",
+     .help = "the same over pipes, a program behind --",
+     .hint = EW__SF_HINT,
+     .wire = EW__STEPFLOW_NAME,
+     .reach = EW_REACH_CHILD,
+     .command = EW_SCHEME_COMMAND_MUST,
+     .slow_start = true,
+     .rest = ""},
+    {.text = NULL},
+};
+
+static const ew_listener_name listeners[] = {
+    {.name = EW__STEPFLOW_NAME, .help = "the stepflow wire only", .wire = EW__STEPFLOW_NAME},
+    {.name = "stepflows", .help = "the stepflow wire only, with TLS", .wire = EW__STEPFLOW_NAME, .tls = true},
+    {.name = NULL},
+};
+
+/* As Stepflow's own servers have them. */
+static const ew_start_word start[] = {
+    {.name = "--port",
+     .argument = "N",
+     .help = "be a Stepflow component server on that port; 0 picks a free one",
+     .wire = EW__STEPFLOW_NAME,
+     .role = EW_START_PORT},
+    {.name = "--host",
+     .argument = "HOST",
+     .help = "... at that address; 127.0.0.1",
+     .wire = EW__STEPFLOW_NAME,
+     .role = EW_START_HOST},
+    {.name = NULL},
+};
+
+static const ew__descriptor about = {.info = &info,
+                                     .schemes = schemes,
+                                     .listeners = listeners,
+                                     .start = start,
+                                     .takes = EW__TAKES_BLOBS,
+                                     .refusal = EW__SF_BLOBS_REFUSAL};
+
 const ew__wire ew__wire_stepflow = {
     .name = EW__STEPFLOW_NAME,
+    .about = &about,
     .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_TRACE | EW__CAN_LIST | EW__CAN_DUPLEX | EW__CAN_MANY | EW__CAN_STDIO,
     .serve_size = sizeof(ew__sl_peer),
     .call_size = sizeof(ew__sl_peer),

@@ -26,6 +26,10 @@ extern const ew__http_guest ew__stepflow_guest; /* HTTP, serving */
 extern const ew__wire ew__wire_blobs;
 extern const ew__http_guest ew__blobs_guest;
 
+#define EW__SF_BLOBS_REFUSAL "blobs are for Stepflow targets"
+#define EW__SF_HINT                                                                                                    \
+    "is the component server running? try: everywire call stepflow+http: echo -- everywire serve --demo --port 0"
+
 #define EW__SF_BLOBS_KEY "/stepflow/blobs" /* access to the Blob HTTP API that a runtime names */
 
 #define EW__SF_NAME_ROOM 1024 /* names with escapes are decoded, up to here */
