@@ -26,7 +26,7 @@ static void store_and_get(ew_str json, const char *expected, ew__buf *out) {
     ew__blobs *blobs;
     ew_str type;
     char id[EW__BLOB_ID_LEN];
-    must(ew__blobs_memory(ew_env_default(), 1 << 24, &blobs) == EW_OK);
+    must(ew__blobs_memory(ew_env_default(), ew__blob_id, 1 << 24, &blobs) == EW_OK);
     must(blobs->put(blobs, json, EW_STR("flow"), id) == EW_OK && memcmp(id, expected, sizeof id) == 0);
     must(blobs->get(blobs, ew__str(id, sizeof id), out, &type) == EW_OK && ew__str_is(type, EW_STR("flow")));
     blobs->free(blobs);

@@ -11,6 +11,11 @@
 
 typedef struct ew__blobs ew__blobs;
 
+/*
+ * Writes the id of a JSON value, without a NUL. Any thread. EW_OK, EW_ESYNTAX (not valid JSON), EW_ELIMIT, EW_ENOMEM.
+ */
+typedef ew_err (*ew__blob_id_fn)(const ew_env *env, ew_str json, char ret_id[EW__BLOB_ID_LEN]);
+
 /* Used on one thread at a time. */
 struct ew__blobs {
     /*

@@ -6,6 +6,7 @@
 #include "client/client.h"
 #include "store/blobs/blobs.h"
 #include "wire/stepflow/stepflow.h"
+#include "wire/stepflow/blob_id.h"
 #include <stdio.h>
 
 #define DEFAULT_STORE "memory"
@@ -45,7 +46,7 @@ ew_err ew__client_blobs_open(ew_client *client, const ew_client_options *options
     ew_err err = url ? take_url(blobs, url, ret_problem) : EW_OK;
     if (err != EW_OK)
         return err;
-    err = ew__blobs_open(client->env, &client->limits, spec ? spec : DEFAULT_STORE, &blobs->store, problem,
+    err = ew__blobs_open(client->env, ew__blob_id, &client->limits, spec ? spec : DEFAULT_STORE, &blobs->store, problem,
                          sizeof problem);
     if (err == EW_EINVAL)
         return fail(err, "blobs are kept in \"memory\" or in \"sqlite:PATH\"", ret_problem);

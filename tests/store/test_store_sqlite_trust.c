@@ -5,6 +5,7 @@
 #include "store/blobs/blobs.h"
 #include "store/sqlite_place.h"
 #include "store/trust.h"
+#include "wire/stepflow/blob_id.h"
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -137,7 +138,7 @@ static void test_store_sqlite_trust__blobs(void **state) {
     ew__blobs *blobs = NULL;
     beside(w, ".blobs", path);
     assert_int_equal(symlink("missing.db", path), 0);
-    assert_int_equal(ew__blobs_sqlite(&w->place.env, path, &blobs, problem, sizeof problem), EW_EIO);
+    assert_int_equal(ew__blobs_sqlite(&w->place.env, ew__blob_id, path, &blobs, problem, sizeof problem), EW_EIO);
     assert_non_null(strstr(problem, "it is a symbolic link"));
     assert_int_equal(unlink(path), 0);
 }

@@ -8,6 +8,7 @@
 #include "transcripts/back.h"
 #include "transcripts/lengths.h"
 #include "transcripts/watched.h"
+#include "wire/stepflow/blob_id.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -425,7 +426,7 @@ static bool setting_line(player *p, const char *line) {
     } else if (is(line, "limit", &rest)) {
         limit_line(p, rest);
     } else if (is(line, "blobs", &rest)) {
-        assert_int_equal(ew__blobs_memory(ew_env_default(), 100000, &p->blobs), EW_OK);
+        assert_int_equal(ew__blobs_memory(ew_env_default(), ew__blob_id, 100000, &p->blobs), EW_OK);
     } else if (is(line, "telemetry", &rest)) {
         (void)snprintf(p->telemetry, sizeof p->telemetry, "%s", rest);
     } else if (is(line, "let", &rest) && rest[0] >= 'A' && rest[0] <= 'Z' && rest[1] == ' ') {

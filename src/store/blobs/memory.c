@@ -5,7 +5,6 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/util.h"
-#include "wire/stepflow/blob_id.h"
 #include "store/blobs/blobs.h"
 #include <everywire/json.h>
 
@@ -22,6 +21,7 @@ typedef struct blob {
 typedef struct memory {
     ew__blobs blobs;
     const ew_env *env;
+    ew__blob_id_fn id;
     ew__map by_id;
     size_t bytes, max_bytes;
 } memory;
@@ -66,7 +66,7 @@ static ew_err memory_put(ew__blobs *blobs, ew_str json, ew_str type, char ret_id
     if (known.len == 0) {
         return EW_EINVAL;
     }
-    ew_err err = ew__blob_id(self->env, json, ret_id);
+    ew_err err = self->id(self->env, json, ret_id);
     if (err != EW_OK || ew__map_get(&self->by_id, ew__str(ret_id, EW__BLOB_ID_LEN)) != NULL) {
         return err;
     }
@@ -106,7 +106,7 @@ static void memory_free(ew__blobs *blobs) {
     ew__free(self->env, self, sizeof *self);
 }
 
-ew_err ew__blobs_memory(const ew_env *env, size_t max_bytes, ew__blobs **ret) {
+ew_err ew__blobs_memory(const ew_env *env, ew__blob_id_fn id, size_t max_bytes, ew__blobs **ret) {
     memory *self = ew__zalloc(env, sizeof *self);
     *ret = NULL;
     if (self == NULL) {
@@ -114,6 +114,7 @@ ew_err ew__blobs_memory(const ew_env *env, size_t max_bytes, ew__blobs **ret) {
     }
     self->blobs = (ew__blobs){.put = memory_put, .get = memory_get, .free = memory_free};
     self->env = env;
+    self->id = id;
     self->max_bytes = max_bytes;
     ew__map_init(&self->by_id, env);
     *ret = &self->blobs;

@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "base/util.h"
 #include "json/json.h"
-#include "wire/stepflow/blob_id.h"
 #include "store/blobs/blobs.h"
 #include "store/file_identity.h"
 #include "store/trust.h"
@@ -36,6 +35,7 @@ enum { STATEMENT_HAS, STATEMENT_PUT, STATEMENT_GET, STATEMENTS };
 typedef struct file {
     ew__blobs blobs;
     const ew_env *env;
+    ew__blob_id_fn id;
     sqlite3 *db;
     char *path;
     size_t path_size;
@@ -117,7 +117,7 @@ static ew_err file_put(ew__blobs *blobs, ew_str json, ew_str type, char ret_id[E
     if (known.len == 0) {
         return EW_EINVAL;
     }
-    ew_err err = is_there(self) ? ew__blob_id(self->env, json, ret_id) : EW_EIO;
+    ew_err err = is_there(self) ? self->id(self->env, json, ret_id) : EW_EIO;
     if (err == EW_OK) {
         err = has(self, ret_id, &there);
     }
@@ -323,7 +323,8 @@ static int open_by_name(file *self, const char *path, const char **ret_why) {
     return code;
 }
 
-ew_err ew__blobs_sqlite(const ew_env *env, const char *path, ew__blobs **ret, char *problem, size_t problem_size) {
+ew_err ew__blobs_sqlite(const ew_env *env, ew__blob_id_fn id, const char *path, ew__blobs **ret, char *problem,
+                        size_t problem_size) {
     const char *why = NULL;
     *ret = NULL;
     if (path[0] == '\0') {
@@ -335,6 +336,7 @@ ew_err ew__blobs_sqlite(const ew_env *env, const char *path, ew__blobs **ret, ch
     }
     self->blobs = (ew__blobs){.put = file_put, .get = file_get, .free = file_free};
     self->env = env;
+    self->id = id;
     int code = open_by_name(self, path, &why);
     if (code == SQLITE_OK) {
         *ret = &self->blobs;

@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "store/blobs/blobs.h"
 #include "support/fail_env.h"
+#include "wire/stepflow/blob_id.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -71,7 +72,7 @@ static inline int store_teardown(void **state) {
 }
 
 static inline ew_err store_try(store *s, ew__blobs **ret) {
-    return ew__blobs_open(&s->env.env, &s->limits, s->spec, ret, NULL, 0);
+    return ew__blobs_open(&s->env.env, ew__blob_id, &s->limits, s->spec, ret, NULL, 0);
 }
 
 static inline ew__blobs *store_open(store *s) {

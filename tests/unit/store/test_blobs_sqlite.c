@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "unit/store/stores.h"
+#include "wire/stepflow/blob_id.h"
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -44,11 +45,11 @@ static void write_file(const char *path, const char *bytes, size_t n) {
 static void expect_refused(store *s, const char *path, const char *why) {
     char problem[256] = "";
     ew__blobs *blobs = NULL;
-    assert_int_equal(ew__blobs_sqlite(&s->env.env, path, &blobs, problem, sizeof problem), EW_EIO);
+    assert_int_equal(ew__blobs_sqlite(&s->env.env, ew__blob_id, path, &blobs, problem, sizeof problem), EW_EIO);
     assert_null(blobs);
     if (strstr(problem, why) == NULL || strstr(problem, path) != problem)
         fail_msg("%s", problem);
-    assert_int_equal(ew__blobs_sqlite(&s->env.env, path, &blobs, NULL, 0), EW_EIO);
+    assert_int_equal(ew__blobs_sqlite(&s->env.env, ew__blob_id, path, &blobs, NULL, 0), EW_EIO);
     assert_int_equal(ew__test_env_live_blocks(&s->env), 0);
 }
 
@@ -118,7 +119,7 @@ static void test_store_blobs_sqlite__two_handles(void **state) {
 static int writer(const store *s, int number) {
     ew__blobs *blobs = NULL;
     ew_limits limits = s->limits;
-    if (ew__blobs_open(ew_env_default(), &limits, s->spec, &blobs, NULL, 0) != EW_OK)
+    if (ew__blobs_open(ew_env_default(), ew__blob_id, &limits, s->spec, &blobs, NULL, 0) != EW_OK)
         return 1;
     int status = 0;
     for (int i = 0; i < 50 && status == 0; i++) {
@@ -260,10 +261,10 @@ static void test_store_blobs_sqlite__names(void **state) {
     assert_int_equal(chdir(s->folder), 0);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         ew__blobs *blobs = NULL;
-        assert_int_equal(ew__blobs_sqlite(&s->env.env, names[i], &blobs, NULL, 0), EW_OK);
+        assert_int_equal(ew__blobs_sqlite(&s->env.env, ew__blob_id, names[i], &blobs, NULL, 0), EW_OK);
         put(blobs, "1");
         store_close(s, blobs);
-        assert_int_equal(ew__blobs_sqlite(&s->env.env, names[i], &blobs, NULL, 0), EW_OK);
+        assert_int_equal(ew__blobs_sqlite(&s->env.env, ew__blob_id, names[i], &blobs, NULL, 0), EW_OK);
         assert_int_equal(get(blobs, ID_1, "1"), EW_OK);
         store_close(s, blobs);
         assert_int_equal(unlink(names[i]), 0);
@@ -278,12 +279,13 @@ static void test_store_blobs_sqlite__specs(void **state) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char problem[128] = "";
         ew__blobs *blobs = NULL;
-        assert_int_equal(ew__blobs_open(&s->env.env, &s->limits, wrong[i], &blobs, problem, sizeof problem), EW_EINVAL);
+        assert_int_equal(
+            ew__blobs_open(&s->env.env, ew__blob_id, &s->limits, wrong[i], &blobs, problem, sizeof problem), EW_EINVAL);
         assert_non_null(strstr(problem, "sqlite:PATH"));
         assert_null(blobs);
     }
     ew__blobs *blobs = NULL;
-    assert_int_equal(ew__blobs_sqlite(&s->env.env, "", &blobs, NULL, 0), EW_EINVAL);
+    assert_int_equal(ew__blobs_sqlite(&s->env.env, ew__blob_id, "", &blobs, NULL, 0), EW_EINVAL);
 }
 
 /* Memory: full is full, but what is there can be put again, and what is small may still fit. */
@@ -294,7 +296,7 @@ static void test_store_blobs_sqlite__memory_full(void **state) {
     memset(text, ' ', sizeof text);
     text[0] = '1';
     s->limits.blob_bytes = 1000;
-    assert_int_equal(ew__blobs_open(&s->env.env, &s->limits, "memory", &blobs, NULL, 0), EW_OK);
+    assert_int_equal(ew__blobs_open(&s->env.env, ew__blob_id, &s->limits, "memory", &blobs, NULL, 0), EW_OK);
     assert_int_equal(blobs->put(blobs, ew__str(text, sizeof text), EW_STR("data"), id), EW_OK); /* without its spaces */
     memset(text, '2', sizeof text);
     assert_int_equal(blobs->put(blobs, ew__str(text, sizeof text), EW_STR("data"), id), EW_ELIMIT);

@@ -7,6 +7,7 @@
 #include "support/corpus.h"
 #include "support/json_or.h"
 #include "unit/wire/stepflow_http_world.h"
+#include "wire/stepflow/blob_id.h"
 
 #define BASE "/api/v1/blobs"
 #define VALUE_ID "666c1aa02e8068c6d5cc1d3295009432c16790bec28ec8ce119d0d1a18d61319" /* of {"k":"v"} */
@@ -15,7 +16,7 @@
 static ew__blobs *blobs_init_as(world *w, rig_options options, size_t max_bytes) {
     ew__blobs *blobs = NULL;
     world_init(w, &ew__wire_blobs, &ew__blobs_guest, options);
-    assert_int_equal(ew__blobs_memory(ew_env_default(), max_bytes, &blobs), EW_OK);
+    assert_int_equal(ew__blobs_memory(ew_env_default(), ew__blob_id, max_bytes, &blobs), EW_OK);
     server_site(w)->blobs = blobs;
     server_site(w)->path = client_site(w)->path = EW_STR(BASE);
     return blobs;

@@ -7,6 +7,7 @@
 #include "unit/wire/stepflow_http_back.h"
 #include "unit/wire/stepflow_http_call.h"
 #include "unit/wire/stepflow_http_ear.h"
+#include "wire/stepflow/blob_id.h"
 
 #define STREAM "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n"
 #define VALUE_ID "666c1aa02e8068c6d5cc1d3295009432c16790bec28ec8ce119d0d1a18d61319" /* of {"k":"v"} */
@@ -65,7 +66,7 @@ static void test_wire_stepflow_http_events__blobs(void **state) {
         ew__blobs *blobs = NULL;
         rig_call *rc = begin_stream_as(&w, &pair, (rig_options){.split = (rig_split)split},
                                        "stepflow-instance-id: 72480f631435479e\r\n");
-        assert_int_equal(ew__blobs_memory(ew_env_default(), 100000, &blobs), EW_OK);
+        assert_int_equal(ew__blobs_memory(ew_env_default(), ew__blob_id, 100000, &blobs), EW_OK);
         client_site(&w)->blobs = blobs;
         say_event(&w, pair,
                   RPC "'id':'put-1','method':'blobs/put','params':{'data':{'k':'v'},'blob_type':'data',"
@@ -128,7 +129,7 @@ static void test_wire_stepflow_http_events__asks(void **state) {
     rig_pair *pair;
     ew__blobs *blobs = NULL;
     rig_call *rc = begin_stream(&w, &pair);
-    assert_int_equal(ew__blobs_memory(ew_env_default(), 700, &blobs), EW_OK);
+    assert_int_equal(ew__blobs_memory(ew_env_default(), ew__blob_id, 700, &blobs), EW_OK);
     client_site(&w)->blobs = blobs;
     for (size_t i = 0; i < N_OF(questions); i++) {
         char text[400];
@@ -443,7 +444,7 @@ static void test_wire_stepflow_http_events__both(void **state) {
         back put, get;
         ew__blobs *blobs = NULL;
         world_init(&w, NULL, NULL, (rig_options){.split = (rig_split)split});
-        assert_int_equal(ew__blobs_memory(ew_env_default(), 100000, &blobs), EW_OK);
+        assert_int_equal(ew__blobs_memory(ew_env_default(), ew__blob_id, 100000, &blobs), EW_OK);
         client_site(&w)->blobs = blobs;
         server_site(&w)->instance = &w.instance;
         rig_pair *pair = rig_connect(&w.r);

@@ -8,6 +8,7 @@
 #include "store/blobs/blobs.h"
 #include "unit/wire/stepflow_http_back.h"
 #include "unit/wire/stepflow_http_call.h"
+#include "wire/stepflow/blob_id.h"
 
 typedef struct session {
     const ew__wire *calls;
@@ -20,7 +21,7 @@ static void life(const session *s, rig_split split, uint64_t fail_at, bool all, 
     ew__blobs *blobs = NULL;
     world_init(&w, s->calls, s->guest, (rig_options){.split = split, .limits = {.runtime_wait_ms = 1000}});
     ew__test_env_fail_at(&w.r.env, fail_at, all);
-    (void)ew__blobs_memory(&w.r.env.env, 100000, &blobs);
+    (void)ew__blobs_memory(&w.r.env.env, ew__blob_id, 100000, &blobs);
     client_site(&w)->blobs = server_site(&w)->blobs = blobs;
     server_site(&w)->instance = &w.instance;
     s->play(&w);

@@ -5,6 +5,7 @@
  */
 #include "unit/wire/stepflow_replay.h"
 #include "support/json_or.h"
+#include "wire/stepflow/blob_id.h"
 
 /* ---- the components of the recorded servers ---- */
 
@@ -391,7 +392,7 @@ static void test_wire_stepflow_http_replay__to_server(void **state) {
         world_plain(&s->w);
         s->file = files[i].file;
         s->by = (ways){.base = {.open = on_way}};
-        assert_int_equal(ew__blobs_memory(ew_env_default(), 100000, &s->by.blobs), EW_OK);
+        assert_int_equal(ew__blobs_memory(ew_env_default(), ew__blob_id, 100000, &s->by.blobs), EW_OK);
         server_site(&s->w)->actions = actions;
         server_site(&s->w)->instance = &s->w.instance;
         server_site(&s->w)->ways = &s->by.base;

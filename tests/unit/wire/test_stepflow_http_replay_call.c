@@ -6,6 +6,7 @@
 #include "unit/wire/stepflow_http_ear.h"
 #include "unit/wire/stepflow_replay.h"
 #include "support/json_or.h"
+#include "wire/stepflow/blob_id.h"
 
 /* How calls ended that did not succeed. */
 static const struct {
@@ -226,7 +227,7 @@ static void test_wire_stepflow_http_replay__to_client(void **state) {
         assert_non_null(c);
         world_init(&c->w, NULL, NULL, (rig_options){.serve = &ear});
         c->file = files[i].file;
-        assert_int_equal(ew__blobs_memory(ew_env_default(), 100000, &c->blobs), EW_OK);
+        assert_int_equal(ew__blobs_memory(ew_env_default(), ew__blob_id, 100000, &c->blobs), EW_OK);
         client_site(&c->w)->blobs = c->blobs;
         rig_pair *open = server(&c->w); /* as long as one is there, nobody is greeted again */
         for (size_t k = 0; k < rec.n; k++)

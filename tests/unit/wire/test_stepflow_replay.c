@@ -6,6 +6,7 @@
 #include "store/blobs/blobs.h"
 #include "unit/wire/stepflow_lines_replay.h"
 #include "support/json_or.h"
+#include "wire/stepflow/blob_id.h"
 
 /* ---- the components of the recorded servers ---- */
 
@@ -444,7 +445,7 @@ static void replay_to_caller(void) {
     sent calls[IDS];
     size_t n = 0;
     ew__blobs *blobs = NULL;
-    assert_int_equal(ew__blobs_memory(ew_env_default(), 100000, &blobs), EW_OK);
+    assert_int_equal(ew__blobs_memory(ew_env_default(), ew__blob_id, 100000, &blobs), EW_OK);
     lines_call(&w);
     w.r.side[RIG_CLIENT].site.blobs = blobs;
     for (size_t i = 0; i < rec->n; i++) {
