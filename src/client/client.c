@@ -64,7 +64,7 @@ static void on_pool_closed(ew__pool *pool) { ew__client_blobs_close(pool->ud, on
 static void close_and_discard(ew_client *client) {
     ew__pool_close(&client->pool, on_pool_closed);
     while (!client->loop_closed)
-        (void)uv_run(client->loop.uv, UV_RUN_NOWAIT);
+        ew__loop_turn(&client->loop, false);
     discard(client);
 }
 
@@ -396,7 +396,7 @@ ew_client *ew_client_free(ew_client *client) {
     client->loop.executor.ops->post(&client->loop.executor, &client->close_task);
     if (client->host) {
         while (!client->loop_closed) /* on the host's thread, not in a callback: its loop is ours to turn */
-            (void)uv_run(client->loop.uv, UV_RUN_ONCE);
+            ew__loop_turn(&client->loop, true);
     } else {
         pthread_join(client->thread, NULL);
     }

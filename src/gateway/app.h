@@ -93,7 +93,7 @@ struct ew_app {
     ew__instance instance; /* what Stepflow's runtimes know this program by */
     ew__app_telemetry telemetry;
     atomic_uint live_calls, connections;
-    atomic_bool looking; /* one of the loops looks instead of sleeping */
+    atomic_bool spinning; /* one of the loops polls instead of sleeping */
     atomic_bool draining;
     bool only_stdio;          /* it serves nobody but who started it: ends with standard input */
     atomic_bool cut;          /* the end came before all calls had ended */

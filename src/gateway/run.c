@@ -26,9 +26,9 @@ static void loop_ended(ew__app_loop *loop) {
     pthread_mutex_unlock(&app->lock);
 }
 
-static void on_uv_closed(ew__loop *uv, void *ud) {
+static void on_handles_closed(ew__loop *handles, void *ud) {
     ew__app_loop *loop = ud;
-    (void)uv;
+    (void)handles;
     if (loop->app->host)
         loop_ended(loop);
 }
@@ -36,7 +36,7 @@ static void on_uv_closed(ew__loop *uv, void *ud) {
 static void close_loop_handles(ew__app_loop *loop) {
     if (loop == loop->app->loops) /* it lives on the first loop */
         ew__timer_stop(&loop->loop.executor.timers, &loop->app->drain_timer);
-    ew__loop_close(&loop->loop, on_uv_closed, loop);
+    ew__loop_close(&loop->loop, on_handles_closed, loop);
 }
 
 /* The last spans leave before the loop does. */
@@ -55,7 +55,7 @@ static void on_grace_over(ew__timer *timer, uint64_t now) {
     if (loop->app->host)
         loop_ended(loop);
     else
-        uv_stop(loop->loop.uv);
+        ew__loop_stop(&loop->loop);
 }
 
 /* One of its parts has closed. */
@@ -223,7 +223,7 @@ static void loop_done(ew__app_loop *loop) {
 /* Lets the closing of handles happen on a loop that no thread runs. */
 static void turn_until_closed(ew__app_loop *loop) {
     while (loop->loop.n_handles > 0)
-        (void)uv_run(loop->loop.uv, UV_RUN_NOWAIT);
+        ew__loop_turn(&loop->loop, false);
 }
 
 static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
@@ -236,9 +236,9 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
     loop->loop.tapping = app->tapping.fn ? &app->tapping : NULL;
     loop->loop.executor.live_all = &app->live_calls;
     loop->loop.executor.budget = app->budget;
-    /* On one core whoever looks keeps the one he waits for from working; and a host's loop is the host's. */
-    if (!app->host && uv_available_parallelism() > 1)
-        loop->loop.look.taken = &app->looking;
+    /* Spinning is disabled on a single core, where it would starve the peer, and on a loop that the host owns. */
+    if (!app->host && ew__cores() > 1)
+        loop->loop.spin.taken = &app->spinning;
     loop->loop.executor.on_idle = on_calls_idle;
     err = ew__app_telemetry_init(loop);
     if (err == EW_OK) {
@@ -366,7 +366,7 @@ static unsigned loop_count(const ew_app *app) {
         return 1;
     unsigned n = app->threads;
     if (n == 0)
-        n = (unsigned)uv_available_parallelism();
+        n = ew__cores();
     return n < 1 ? 1 : n > EW__THREADS_MAX ? EW__THREADS_MAX : n;
 }
 
@@ -529,6 +529,6 @@ bool ew__app_end(ew_app *app) {
         return !app->leaked;
     }
     while (app->running > 0) /* on the host's thread, not in a callback: its loop is ours to turn */
-        (void)uv_run(app->loops[0].loop.uv, UV_RUN_ONCE);
+        ew__loop_turn(&app->loops[0].loop, true);
     return reap(app);
 }

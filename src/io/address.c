@@ -2,6 +2,7 @@
  * io/address.c: where to listen, read from text and written as text.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "io/handle.h"
 #include "io/address.h"
 #include <stdio.h>
 #include <sys/socket.h>
@@ -122,7 +123,8 @@ static const uint8_t v4_in_v6[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 bool ew__stream_origin(const ew__stream *stream, uint8_t key[16], bool *ret_loopback) {
     struct sockaddr_storage from;
     int n = sizeof from;
-    if (stream->kind != EW__STREAM_TCP || uv_tcp_getpeername(&stream->handle.tcp, (struct sockaddr *)&from, &n) != 0)
+    if (stream->kind != EW__STREAM_TCP ||
+        uv_tcp_getpeername(&ew__uv(&stream->handle)->tcp, (struct sockaddr *)&from, &n) != 0)
         return false;
     *ret_loopback = ew__is_loopback((const struct sockaddr *)&from);
     memset(key, 0, 16);

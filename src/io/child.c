@@ -3,6 +3,7 @@
  * asking twenty times a second.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "io/handle.h"
 #include "io/child.h"
 #include "io/child_errors.h"
 #include <errno.h>
@@ -330,8 +331,8 @@ static void on_errors(uv_poll_t *poll, int status, int events) {
 
 static void become_stream(ew__child *child) {
     ew__stream *stream = child->stream;
-    (void)uv_pipe_init(child->loop->uv, &stream->handle.pipe, 0);
-    if (uv_pipe_open(&stream->handle.pipe, child->output) != 0)
+    (void)uv_pipe_init(child->loop->uv, &ew__uv(&stream->handle)->pipe, 0);
+    if (uv_pipe_open(&ew__uv(&stream->handle)->pipe, child->output) != 0)
         close(child->output); /* reading will fail at once, and close the stream */
     child->output = -1;
     stream->kind = EW__STREAM_CHILD;

@@ -4,6 +4,7 @@
  * There is one time limit for all of it.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "io/handle.h"
 #include "io/address.h"
 #include "io/child.h"
 #include "io/tls.h"
@@ -68,7 +69,7 @@ static void on_attempt_closed(uv_handle_t *handle) {
 }
 
 static void close_attempt(ew__dial *dial) {
-    uv_handle_t *handle = &dial->stream->handle.any;
+    uv_handle_t *handle = &ew__uv(&dial->stream->handle)->any;
     handle->data = dial;
     if (!uv_is_closing(handle))
         uv_close(handle, on_attempt_closed);
@@ -76,7 +77,8 @@ static void close_attempt(ew__dial *dial) {
 
 static bool met_itself(const ew__dial *dial) {
     uv_os_fd_t fd = -1;
-    return dial->stream->kind == EW__STREAM_TCP && uv_fileno(&dial->stream->handle.any, &fd) == 0 && ew__is_itself(fd);
+    return dial->stream->kind == EW__STREAM_TCP && uv_fileno(&ew__uv(&dial->stream->handle)->any, &fd) == 0 &&
+           ew__is_itself(fd);
 }
 
 /* The socket is closed by now if that went wrong; another address of the same name would hardly do better. */
@@ -127,10 +129,10 @@ static void try_address(ew__dial *dial) {
         finish(dial, EW_ECONNECT);
         return;
     }
-    (void)uv_tcp_init(dial->loop->uv, &dial->stream->handle.tcp);
+    (void)uv_tcp_init(dial->loop->uv, &ew__uv(&dial->stream->handle)->tcp);
     dial->stream->kind = EW__STREAM_TCP;
     dial->connect.data = dial;
-    int err = uv_tcp_connect(&dial->connect, &dial->stream->handle.tcp, dial->at->ai_addr, on_connect);
+    int err = uv_tcp_connect(&dial->connect, &ew__uv(&dial->stream->handle)->tcp, dial->at->ai_addr, on_connect);
     if (err != 0) {
         dial->last_error = err;
         close_attempt(dial);
@@ -201,10 +203,10 @@ static int begin_unix(ew__dial *dial) {
     size_t n = strlen(dial->where.path);
     if (n == 0 || n >= sizeof((struct sockaddr_un *)0)->sun_path) /* libuv would cut it */
         return n ? UV_ENAMETOOLONG : UV_ENOENT;
-    (void)uv_pipe_init(dial->loop->uv, &dial->stream->handle.pipe, 0);
+    (void)uv_pipe_init(dial->loop->uv, &ew__uv(&dial->stream->handle)->pipe, 0);
     dial->stream->kind = EW__STREAM_UNIX;
     dial->connect.data = dial;
-    uv_pipe_connect(&dial->connect, &dial->stream->handle.pipe, dial->where.path, on_connect);
+    uv_pipe_connect(&dial->connect, &ew__uv(&dial->stream->handle)->pipe, dial->where.path, on_connect);
     return 0;
 }
 

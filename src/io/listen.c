@@ -4,6 +4,7 @@
  * is one for all loops: whoever is first takes the connection.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "io/handle.h"
 #include "io/address.h"
 #include "io/supervisor.h"
 #include <errno.h>
@@ -108,9 +109,9 @@ static ew_err tcp_acquire(ew__address *address, int *ret_fd) {
 
 static void init_handle(const ew__listener *listener, ew__handle *handle) {
     if (listener->kind == EW__STREAM_TCP)
-        (void)uv_tcp_init(listener->loop->uv, &handle->tcp);
+        (void)uv_tcp_init(listener->loop->uv, &ew__uv(handle)->tcp);
     else
-        (void)uv_pipe_init(listener->loop->uv, &handle->pipe, 0);
+        (void)uv_pipe_init(listener->loop->uv, &ew__uv(handle)->pipe, 0);
 }
 
 static void on_connection(uv_stream_t *handle, int status) {
@@ -123,14 +124,14 @@ static void closed_unused(uv_handle_t *handle) { (void)handle; }
 
 static int listen_on(ew__listener *listener, int fd) {
     init_handle(listener, &listener->handle);
-    int err = listener->kind == EW__STREAM_TCP ? uv_tcp_open(&listener->handle.tcp, fd)
-                                               : uv_pipe_open(&listener->handle.pipe, fd);
+    int err = listener->kind == EW__STREAM_TCP ? uv_tcp_open(&ew__uv(&listener->handle)->tcp, fd)
+                                               : uv_pipe_open(&ew__uv(&listener->handle)->pipe, fd);
     if (err != 0)
         close(fd);
     else
-        err = uv_listen(&listener->handle.stream, BACKLOG, on_connection);
+        err = uv_listen(&ew__uv(&listener->handle)->stream, BACKLOG, on_connection);
     if (err != 0)
-        uv_close(&listener->handle.any, closed_unused);
+        uv_close(&ew__uv(&listener->handle)->any, closed_unused);
     return err;
 }
 
@@ -161,10 +162,10 @@ ew_err ew__accept(ew__listener *listener, ew__stream *stream) {
     init_handle(listener, &stream->handle);
     stream->kind = listener->kind;
     stream->accepted = true;
-    int err = uv_accept(&listener->handle.stream, &stream->handle.stream);
+    int err = uv_accept(&ew__uv(&listener->handle)->stream, &ew__uv(&stream->handle)->stream);
     if (err != 0 || listener->kind == EW__STREAM_TCP || listener->any_user)
         return ew__err_from_uv(err);
-    return uv_fileno(&stream->handle.any, &fd) == 0 && ew__unix_peer_allowed(fd) ? EW_OK : EW_EACCESS;
+    return uv_fileno(&ew__uv(&stream->handle)->any, &fd) == 0 && ew__unix_peer_allowed(fd) ? EW_OK : EW_EACCESS;
 }
 
 /* ---- closing ---- */
@@ -175,7 +176,7 @@ static void listener_closed(uv_handle_t *handle) {
 }
 
 static void close_listener(ew__listener *listener) {
-    uv_close(&listener->handle.any, listener_closed);
+    uv_close(&ew__uv(&listener->handle)->any, listener_closed);
     if (listener->address)
         ew__unix_release(listener->address);
     listener->address = NULL;
@@ -200,8 +201,8 @@ void ew__accept_refuse(ew__listener *listener) {
         return;
     listener->refusing = true;
     init_handle(listener, &listener->refused);
-    (void)uv_accept(&listener->handle.stream, &listener->refused.stream);
-    uv_close(&listener->refused.any, refused_closed);
+    (void)uv_accept(&ew__uv(&listener->handle)->stream, &ew__uv(&listener->refused)->stream);
+    uv_close(&ew__uv(&listener->refused)->any, refused_closed);
 }
 
 void ew__listener_close(ew__listener *listener, void (*closed)(ew__listener *listener)) {

@@ -2,7 +2,7 @@
  * io/loop.c: see loop.h.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "io/loop.h"
+#include "io/handle.h"
 #include "io/tls.h"
 #include <sched.h>
 
@@ -34,7 +34,7 @@ static void loop_post(ew__executor *executor, ew__task *task) {
     loop->posted_last = task;
     /* a closed loop has nothing to wake; what comes this late is seen by ew__loop_run's end, or by nobody */
     if (!here && !loop->closing)
-        uv_async_send(&loop->wake);
+        uv_async_send(&loop->handles->wake);
     pthread_mutex_unlock(&loop->lock);
 }
 
@@ -88,75 +88,75 @@ static void after_wait(uv_check_t *check) {
     flush_dirty(loop);
 }
 
-/* ---- looking before sleeping ---- */
+/* ---- polling before sleeping ---- */
 
-#define MOST_LUCK 8
-#define IN_VAIN 4 /* what a look in vain takes of it: it should pay four times out of five */
+#define SCORE_MAX 8
+#define TIMED_OUT 4 /* a spin that timed out costs so much: four of five spins must succeed */
 
-static void stop_looking(ew__spin *look) {
-    if (look->here)
-        atomic_store_explicit(look->taken, false, memory_order_release);
-    look->here = false;
+static void spin_stop(ew__spin *spin) {
+    if (spin->here)
+        atomic_store_explicit(spin->taken, false, memory_order_release);
+    spin->here = false;
 }
 
-static bool may_look(ew__spin *look) {
-    if (!look->here)
-        look->here = !atomic_exchange_explicit(look->taken, true, memory_order_acquire);
-    return look->here;
+static bool spin_try(ew__spin *spin) {
+    if (!spin->here)
+        spin->here = !atomic_exchange_explicit(spin->taken, true, memory_order_acquire);
+    return spin->here;
 }
 
-static void change_luck(ew__spin *look, int by) {
-    int luck = look->luck + by;
-    look->luck = (int8_t)(luck > MOST_LUCK ? MOST_LUCK : luck < -MOST_LUCK ? -MOST_LUCK : luck);
+static void spin_rate(ew__spin *spin, int by) {
+    int score = spin->score + by;
+    spin->score = (int8_t)(score > SCORE_MAX ? SCORE_MAX : score < -SCORE_MAX ? -SCORE_MAX : score);
 }
 
-/* Something has come. After a sleep our own waking up was part of the wait, which looking would have spared. */
-static void learn(ew__spin *look, uint64_t now, uint64_t most) {
-    uint64_t gap = now - look->last_event;
-    change_luck(look, gap <= (look->here ? most : 2 * most) ? 1 : -1);
-    look->last_event = now;
-    look->woken = false;
+/* An event has come. After a sleep the wait includes the wake-up, which spinning would have avoided. */
+static void spin_learn(ew__spin *spin, uint64_t now, uint64_t most) {
+    uint64_t gap = now - spin->last_event;
+    spin_rate(spin, gap <= (spin->here ? most : 2 * most) ? 1 : -1);
+    spin->last_event = now;
+    spin->woken = false;
 }
 
-/* Whether the next wait is to be none at all. */
-static bool looks_on(ew__loop *loop) {
-    ew__spin *look = &loop->look;
+/* Whether the loop is not to sleep in its next wait. */
+static bool spin_on(ew__loop *loop) {
+    ew__spin *spin = &loop->spin;
     uint64_t now = loop->executor.now, most = loop->executor.limits->spin_us * 1000;
-    if (!look->taken)
+    if (!spin->taken)
         return false;
-    if (loop->n_read > 0 || look->woken)
-        learn(look, now, most);
-    bool in_time = now - look->last_event < most;
-    if (look->expects && look->luck >= 0 && in_time && may_look(look)) {
+    if (loop->n_read > 0 || spin->woken)
+        spin_learn(spin, now, most);
+    bool in_time = now - spin->last_event < most;
+    if (spin->expects && spin->score >= 0 && in_time && spin_try(spin)) {
         if (loop->n_read == 0)
-            (void)sched_yield(); /* nothing is there yet: whoever waits for this core goes first */
+            (void)sched_yield(); /* nothing has come: let a thread that is ready for this core run */
         return true;
     }
-    if (look->here && !in_time) {
-        change_luck(look, -IN_VAIN);
-        look->expects = false;
+    if (spin->here && !in_time) {
+        spin_rate(spin, -TIMED_OUT);
+        spin->expects = false;
     }
-    stop_looking(look);
+    spin_stop(spin);
     return false;
 }
 
 static void arm_timer(ew__loop *loop, uint64_t next) {
-    bool at_once = next <= loop->executor.now || loop->dirty || loop->own_posts || looks_on(loop);
-    if (at_once != (uv_is_active((uv_handle_t *)&loop->idle) != 0)) {
+    bool at_once = next <= loop->executor.now || loop->dirty || loop->own_posts || spin_on(loop);
+    if (at_once != (uv_is_active((uv_handle_t *)&loop->handles->idle) != 0)) {
         if (at_once)
-            uv_idle_start(&loop->idle, on_idle);
+            uv_idle_start(&loop->handles->idle, on_idle);
         else
-            uv_idle_stop(&loop->idle);
+            uv_idle_stop(&loop->handles->idle);
     }
     if (at_once || next == loop->timer_armed)
         return;
     loop->timer_armed = next;
     if (next == EW__NEVER) {
-        uv_timer_stop(&loop->timer);
+        uv_timer_stop(&loop->handles->timer);
         return;
     }
     uv_update_time(loop->uv);
-    uv_timer_start(&loop->timer, on_timer, (next - loop->executor.now + 999999) / 1000000, 0);
+    uv_timer_start(&loop->handles->timer, on_timer, (next - loop->executor.now + 999999) / 1000000, 0);
 }
 
 static void before_wait(uv_prepare_t *prepare) {
@@ -171,22 +171,42 @@ static void before_wait(uv_prepare_t *prepare) {
 static void on_wake(uv_async_t *async) {
     ew__loop *loop = async->data;
     ew__executor_read_clock(&loop->executor);
-    loop->look.woken = true;
+    loop->spin.woken = true;
     run_posted(loop);
 }
 
 /* ---- life ---- */
 
-static void init_handles(ew__loop *loop) {
-    uv_prepare_init(loop->uv, &loop->before_wait);
-    uv_check_init(loop->uv, &loop->after_wait);
-    uv_timer_init(loop->uv, &loop->timer);
-    uv_idle_init(loop->uv, &loop->idle);
-    loop->wake.data = loop->before_wait.data = loop->after_wait.data = loop->timer.data = loop->idle.data = loop;
+/* 0 or an error of libuv: then nothing is left. */
+static int init_uv(ew__loop *loop, uv_loop_t *host) {
+    struct ew__loop_handles *handles = loop->handles;
+    loop->owns_uv = host == NULL;
+    loop->uv = host ? host : &handles->own;
+    int err = host ? 0 : uv_loop_init(&handles->own);
+    if (err != 0)
+        return err;
+    err = uv_async_init(loop->uv, &handles->wake, on_wake);
+    if (err != 0 && loop->owns_uv)
+        uv_loop_close(&handles->own);
+    return err;
+}
+
+static void init_handles(ew__loop *loop, struct ew__loop_handles *handles) {
+    uv_prepare_init(loop->uv, &handles->before_wait);
+    uv_check_init(loop->uv, &handles->after_wait);
+    uv_timer_init(loop->uv, &handles->timer);
+    uv_idle_init(loop->uv, &handles->idle);
+    handles->wake.data = handles->before_wait.data = handles->after_wait.data = loop;
+    handles->timer.data = handles->idle.data = loop;
     loop->timer_armed = EW__NEVER;
-    uv_prepare_start(&loop->before_wait, before_wait);
-    uv_check_start(&loop->after_wait, after_wait);
+    uv_prepare_start(&handles->before_wait, before_wait);
+    uv_check_start(&handles->after_wait, after_wait);
     loop->n_handles = 5;
+}
+
+static void free_memory(ew__loop *loop, const ew_env *env) {
+    ew__free(env, loop->read_buffer, EW__READ_BUFFER);
+    ew__free(env, loop->handles, sizeof *loop->handles);
 }
 
 ew_err ew__loop_init(ew__loop *loop, const ew_env *env, const ew_limits *limits, uv_loop_t *host) {
@@ -194,23 +214,15 @@ ew_err ew__loop_init(ew__loop *loop, const ew_env *env, const ew_limits *limits,
     loop->executor.ops = &loop_ops;
     loop->turn = 1;
     loop->read_buffer = ew__alloc(env, EW__READ_BUFFER);
-    if (!loop->read_buffer)
-        return EW_ENOMEM;
-    loop->uv = host ? host : &loop->own;
-    loop->owns_uv = host == NULL;
-    if (loop->owns_uv && uv_loop_init(&loop->own) != 0) {
-        ew__free(env, loop->read_buffer, EW__READ_BUFFER);
-        return EW_EIO;
-    }
-    if (uv_async_init(loop->uv, &loop->wake, on_wake) != 0) {
-        if (loop->owns_uv)
-            uv_loop_close(&loop->own);
-        ew__free(env, loop->read_buffer, EW__READ_BUFFER);
-        return EW_EIO;
+    loop->handles = ew__zalloc(env, sizeof *loop->handles);
+    ew_err err = !loop->read_buffer || !loop->handles ? EW_ENOMEM : init_uv(loop, host) != 0 ? EW_EIO : EW_OK;
+    if (err != EW_OK) {
+        free_memory(loop, env);
+        return err;
     }
     ew__executor_init(&loop->executor, env, limits);
     pthread_mutex_init(&loop->lock, NULL);
-    init_handles(loop);
+    init_handles(loop, loop->handles);
     return EW_OK;
 }
 
@@ -224,6 +236,10 @@ void ew__loop_run(ew__loop *loop) {
     uv_run(loop->uv, UV_RUN_DEFAULT);
     run_posted(loop); /* letters that came too late for the last wake-up still want their memory freed */
 }
+
+void ew__loop_turn(ew__loop *loop, bool wait) { (void)uv_run(loop->uv, wait ? UV_RUN_ONCE : UV_RUN_NOWAIT); }
+
+void ew__loop_stop(ew__loop *loop) { uv_stop(loop->uv); }
 
 static void on_handle_closed(uv_handle_t *handle) {
     ew__loop *loop = handle->data;
@@ -239,24 +255,27 @@ void ew__loop_close(ew__loop *loop, void (*on_closed)(ew__loop *loop, void *ud),
     pthread_mutex_unlock(&loop->lock);
     loop->on_closed = on_closed;
     loop->on_closed_ud = ud;
-    stop_looking(&loop->look);
-    loop->look.taken = NULL;
-    uv_close((uv_handle_t *)&loop->wake, on_handle_closed);
-    uv_close((uv_handle_t *)&loop->before_wait, on_handle_closed);
-    uv_close((uv_handle_t *)&loop->after_wait, on_handle_closed);
-    uv_close((uv_handle_t *)&loop->timer, on_handle_closed);
-    uv_close((uv_handle_t *)&loop->idle, on_handle_closed);
+    spin_stop(&loop->spin);
+    loop->spin.taken = NULL;
+    struct ew__loop_handles *handles = loop->handles;
+    uv_close((uv_handle_t *)&handles->wake, on_handle_closed);
+    uv_close((uv_handle_t *)&handles->before_wait, on_handle_closed);
+    uv_close((uv_handle_t *)&handles->after_wait, on_handle_closed);
+    uv_close((uv_handle_t *)&handles->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&handles->idle, on_handle_closed);
 }
 
 void ew__loop_done(ew__loop *loop) {
     const ew_env *env = loop->executor.env;
     if (loop->owns_uv)
-        (void)uv_loop_close(&loop->own);
+        (void)uv_loop_close(&loop->handles->own);
     ew__executor_done(&loop->executor);
     pthread_mutex_destroy(&loop->lock);
     ew__tls_loop_done(loop);
-    ew__free(env, loop->read_buffer, EW__READ_BUFFER);
+    free_memory(loop, env);
 }
+
+unsigned ew__cores(void) { return (unsigned)uv_available_parallelism(); }
 
 ew_err ew__err_from_uv(int error) {
     switch (error) {

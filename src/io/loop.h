@@ -1,48 +1,44 @@
 /*
- * io/loop.h: an event loop that is a executor for calls. io is the only room that knows libuv. May include: base.
+ * io/loop.h: an event loop, which is an executor of calls. Only the files of io use libuv (io/handle.h).
  *
- * A turn of the loop: wait for events; their callbacks; timers that are due; then everything that wants to be sent is
- * sent, once per stream.
+ * A turn of the loop: wait for events; run their callbacks; run the timers that are due; then write the queued output,
+ * once per stream.
  */
 #ifndef EW_IO_LOOP_H
 #define EW_IO_LOOP_H
 
 #include "base/executor.h"
 #include <pthread.h>
-#include <uv.h>
 
 typedef struct ew__loop ew__loop;
 typedef struct ew__stream ew__stream;
 typedef struct ew__tapping ew__tapping; /* endpoint/tap.h */
 
 /*
- * Looking before sleeping. To be woken up costs more than to answer a small call, on both sides: whoever sends pays for
- * the waking, whoever sleeps waits for it. A loop that has sent a call on looks for the answer for a moment
- * (limits->spin_us) instead, as long as that has paid of late.
+ * Polling for readiness before sleeping. A wake-up costs more than the answer to a small call, for the sender and for the
+ * thread that sleeps. A loop that has forwarded a call polls for the answer for at most limits->spin_us, as long as
+ * recent waits were short enough.
  */
 typedef struct ew__spin {
-    atomic_bool *taken;  /* of the loops that share this one looks at a time; NULL: this loop never does */
-    bool here;           /* it is this loop that does */
-    bool expects;        /* a call was sent on, and no look has been in vain since */
+    atomic_bool *taken;  /* shared by loops, of which one spins at a time; NULL disables spinning */
+    bool here;           /* this loop holds *taken */
+    bool expects;        /* a call was forwarded, and no spin has timed out since */
     bool woken;          /* by another thread, in this turn */
-    int8_t luck;         /* grows with short waits, falls with long ones; below 0 it is not worth looking */
-    uint64_t last_event; /* when something came last */
+    int8_t score;        /* grows with short waits, falls with long ones; the loop does not spin below 0 */
+    uint64_t last_event; /* time of the last read or wake-up */
 } ew__spin;
+
+struct ew__loop_handles; /* handle.h */
 
 struct ew__loop {
     ew__executor executor;
-    uv_loop_t *uv;
-    uv_loop_t own; /* when it is not the host's */
+    struct uv_loop_s *uv; /* the host's, or one of *handles */
+    struct ew__loop_handles *handles;
     bool owns_uv;
     bool closing;
     pthread_t thread; /* that runs it */
     atomic_bool running;
-    uv_async_t wake;
-    uv_prepare_t before_wait;
-    uv_check_t after_wait;
-    uv_timer_t timer;
-    uv_idle_t idle;       /* active while something is due at once: the loop then does not wait */
-    uint64_t timer_armed; /* what `timer` is set for, EW__NEVER for nothing */
+    uint64_t timer_armed; /* due time of handles->timer; EW__NEVER: stopped */
     pthread_mutex_t lock; /* of the two below */
     ew__task *posted, *posted_last;
     bool own_posts;               /* the loop's thread itself has posted; its own */
@@ -57,7 +53,7 @@ struct ew__loop {
     uint32_t turn;   /* counted from 1 */
     uint32_t n_read; /* reads of this turn */
     bool busy;       /* the last turn read from many streams */
-    ew__spin look;
+    ew__spin spin;
     unsigned n_handles;   /* of ours, still to be closed */
     ew__tapping *tapping; /* who looks at what its streams carry; NULL: nobody */
     void (*on_closed)(ew__loop *loop, void *ud);
@@ -67,9 +63,13 @@ struct ew__loop {
 #define EW__READ_BUFFER ((size_t)64 * 1024)
 
 /* On the host's loop, or (host NULL) on one of its own. EW_OK, EW_ENOMEM, EW_EIO. */
-ew_err ew__loop_init(ew__loop *loop, const ew_env *env, const ew_limits *limits, uv_loop_t *host);
+ew_err ew__loop_init(ew__loop *loop, const ew_env *env, const ew_limits *limits, struct uv_loop_s *host);
 /* Own loops: runs on the calling thread until ew__loop_close has done its work. */
 void ew__loop_run(ew__loop *loop);
+/* Runs one turn on the calling thread; wait: until an event comes or a timer is due. */
+void ew__loop_turn(ew__loop *loop, bool wait);
+/* ew__loop_run returns after this turn, with handles left open. Loop thread. */
+void ew__loop_stop(ew__loop *loop);
 /* The calling thread is the one that runs it (a host's loop, or before ew__loop_run in a new thread). */
 void ew__loop_adopt_thread(ew__loop *loop);
 /*
@@ -81,7 +81,7 @@ void ew__loop_close(ew__loop *loop, void (*on_closed)(ew__loop *loop, void *ud),
 void ew__loop_done(ew__loop *loop);
 
 /* A call was sent on to another program, whose answer is likely to come soon. Loop thread. */
-static inline void ew__loop_expect(ew__loop *loop) { loop->look.expects = true; }
+static inline void ew__loop_expect(ew__loop *loop) { loop->spin.expects = true; }
 
 /*
  * Between two callbacks: what this thread has posted to itself (a call that is begun at another's end) is done now, not
@@ -91,7 +91,7 @@ void ew__loop_run_own(ew__loop *loop);
 
 static inline ew__loop *ew__loop_of(ew__executor *executor) { return ew__container_of(executor, ew__loop, executor); }
 
-/* What libuv's error number is in our words. */
-ew_err ew__err_from_uv(int error);
+/* Cores that this process may use, at least 1. */
+unsigned ew__cores(void);
 
 #endif

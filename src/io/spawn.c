@@ -3,6 +3,7 @@
  * exec only calls that are safe there, for the host may have other threads.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "io/handle.h"
 #include "io/child.h"
 #include "io/fd.h"
 #include <errno.h>

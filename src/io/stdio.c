@@ -6,6 +6,7 @@
  * pump.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "io/handle.h"
 #include "io/fd.h"
 #include "io/pump.h"
 #include "io/stream.h"
@@ -227,8 +228,8 @@ static bool is_socket(int fd) {
 
 static void become_stream(stdio *io) {
     ew__stream *stream = io->stream;
-    (void)uv_pipe_init(io->loop->uv, &stream->handle.pipe, 0);
-    if (uv_pipe_open(&stream->handle.pipe, io->in.fd) != 0)
+    (void)uv_pipe_init(io->loop->uv, &ew__uv(&stream->handle)->pipe, 0);
+    if (uv_pipe_open(&ew__uv(&stream->handle)->pipe, io->in.fd) != 0)
         close_side(&io->in); /* reading will fail at once, and close the stream */
     stream->kind = EW__STREAM_STDIO;
     stream->fd = io->out.fd;

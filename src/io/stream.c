@@ -6,6 +6,7 @@
  * descriptor has room and try again.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "io/handle.h"
 #include "io/fd.h"
 #include "io/stream.h"
 #include "io/tls.h"
@@ -27,7 +28,7 @@
 #define SOON_MS 1
 #define EARLY_BYTES ((size_t)8 * 1024) /* of one turn: then they leave before its end */
 
-static uv_stream_t *uv_of(ew__stream *stream) { return &stream->handle.stream; }
+static uv_stream_t *uv_of(ew__stream *stream) { return &ew__uv(&stream->handle)->stream; }
 
 static ew__stream *stream_of(const void *handle) { return ew__container_of(handle, ew__stream, handle); }
 
@@ -87,7 +88,7 @@ void ew__stream_close(ew__stream *stream, ew_err why) {
         stop_waiting(stream);
     if (stream->beside)
         stream->beside->closing(stream);
-    uv_close(&stream->handle.any, on_closed);
+    uv_close(&ew__uv(&stream->handle)->any, on_closed);
 }
 
 /*
@@ -633,7 +634,8 @@ void ew__stream_read(ew__stream *stream, bool on) {
 bool ew__stream_readable(const ew__stream *stream) {
     uv_os_fd_t fd = -1;
     int n = 0;
-    return !stream->closing && uv_fileno(&stream->handle.any, &fd) == 0 && ioctl(fd, FIONREAD, &n) == 0 && n > 0;
+    return !stream->closing && uv_fileno(&ew__uv(&stream->handle)->any, &fd) == 0 && ioctl(fd, FIONREAD, &n) == 0 &&
+           n > 0;
 }
 
 void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_events *events, ew__out *out) {
@@ -643,7 +645,7 @@ void ew__stream_start(ew__stream *stream, ew__loop *loop, const ew__stream_event
     stream->progress_at = loop->executor.now;
     uv_os_fd_t fd = -1;
     if (!stream->fd_apart) {
-        (void)uv_fileno(&stream->handle.any, &fd);
+        (void)uv_fileno(&ew__uv(&stream->handle)->any, &fd);
         stream->fd = fd;
     }
     if (stream->kind == EW__STREAM_TCP && !stream->accepted)

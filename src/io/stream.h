@@ -8,6 +8,9 @@
 
 #include "base/out.h"
 #include "io/loop.h"
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 
 /* All on the loop thread. `ud` is the stream's owner. None may free the stream but closed. */
 typedef struct ew__stream_events {
@@ -24,12 +27,11 @@ typedef struct ew__stream_events {
     void (*closed)(ew__stream *stream, ew_err why); /* last; the owner may free its memory now */
 } ew__stream_events;
 
-/* The handle of a connection or listener; which of them, its kind says. */
+/* Memory for the libuv handle of a connection or listener (handle.h). libuv 1.x keeps the sizes of its handles. */
+#define EW__HANDLE_SIZE 264
 typedef union ew__handle {
-    uv_handle_t any;
-    uv_stream_t stream;
-    uv_tcp_t tcp;
-    uv_pipe_t pipe;
+    void *align;
+    unsigned char memory[EW__HANDLE_SIZE];
 } ew__handle;
 
 typedef enum ew__stream_kind {

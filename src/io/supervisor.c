@@ -6,6 +6,7 @@
 #include "io/address.h"
 #include "io/fd.h"
 #include <stdio.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>

@@ -6,6 +6,7 @@
  * A listener that requires client certificates does not resume sessions: see disable_resumption.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "io/handle.h"
 #include "io/tls_state.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -11,6 +11,7 @@
 
 #include "gateway/app.h"
 #include "support/fail_env.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <uv.h>
 
 #define WAIT_MS 20000
 

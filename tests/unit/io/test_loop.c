@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "io/loop.h"
+#include "io/handle.h"
 #include "support/fail_env.h"
 
 #define US(n) ((uint64_t)(n)*1000)
@@ -31,8 +31,8 @@ static int setup(void **state) {
     for (int i = 0; i < 2; i++) {
         assert_int_equal(ew__loop_init(&p.loop[i], &p.env.env, &p.limits, NULL), EW_OK);
         ew__loop_adopt_thread(&p.loop[i]);
-        p.loop[i].look.taken = &p.taken;
-        p.loop[i].look.last_event = p.env.now_ns;
+        p.loop[i].spin.taken = &p.taken;
+        p.loop[i].spin.last_event = p.env.now_ns;
     }
     *state = &p;
     return 0;
@@ -91,7 +91,7 @@ static void test_io_loop__an_answer_in_time_is_followed_by_a_look(void **state) 
     assert_true(turn(loop, 1));
     for (int i = 0; i < 20; i++)
         assert_true(turn_after(p, loop, US(60), 1));
-    assert_true(loop->look.luck > 0);
+    assert_true(loop->spin.score > 0);
 }
 
 static void test_io_loop__gives_up_where_answers_take_long(void **state) {
@@ -109,7 +109,7 @@ static void test_io_loop__gives_up_where_answers_take_long(void **state) {
 static void test_io_loop__looks_again_when_sleeps_are_short(void **state) {
     pair *p = *state;
     ew__loop *loop = &p->loop[0];
-    loop->look.luck = -8;
+    loop->spin.score = -8;
     bool looks = false;
     for (int i = 0; i < 8; i++) {
         ew__loop_expect(loop);
@@ -131,7 +131,7 @@ static void test_io_loop__one_at_a_time(void **state) {
 
 static void test_io_loop__never_where_nobody_may(void **state) {
     pair *p = *state;
-    p->loop[0].look.taken = NULL;
+    p->loop[0].spin.taken = NULL;
     ew__loop_expect(&p->loop[0]);
     assert_false(turn(&p->loop[0], 1));
 }

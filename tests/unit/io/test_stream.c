@@ -185,7 +185,7 @@ static void skip_ms(world *w, uint64_t ms) {
 static size_t count_left(const end *e) {
     int n = 0;
     assert_int_equal(ioctl(e->stream.fd, SIOCOUTQ, &n), 0);
-    return uv_stream_get_write_queue_size(&e->stream.handle.stream) + (size_t)n;
+    return uv_stream_get_write_queue_size(&ew__uv(&e->stream.handle)->stream) + (size_t)n;
 }
 
 /* The peer reads until the sender's side shows that bytes have been taken; how many it has read. */

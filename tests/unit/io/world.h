@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "io/child.h"
+#include "io/handle.h"
 #include "io/stream.h"
 
 #define PATIENCE_NS EW__MS(40000) /* a test that waits longer has failed */

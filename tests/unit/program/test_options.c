@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "program/main.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 #define MAX_WORDS 8
