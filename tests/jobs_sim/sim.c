@@ -3,7 +3,7 @@
  * troubles: workers that crash or stall, a store that fails before or after it has done something, clocks that jump,
  * memory that is not there, shutdowns, cancels, pauses. Then everything is healed, and every job must come to its end.
  *
- *     EW_SIM_SEEDS=100000 EW_SIM_FIRST=1 test_queue_sim        how many, and the first
+ *     EW_SIM_SEEDS=100000 EW_SIM_FIRST=1 test_jobs_sim        how many, and the first
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "jobs_sim/sim.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """docs/api is what the headers say; every public function, every verb and the configuration file have a man page, and mandoc and man like them.
-The table of threats names code and tests that exist.
+The table of threats names code and tests that exist. tests/README.md has a row for each module.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -182,6 +182,29 @@ class Threats(unittest.TestCase):
         there = (good, seeds, "bridge/more_many.c::stall_http", "fuzz/fuzz_ws.c")
         absent = (good + "_x", seeds + "_x", "unit/base/test_map.c::check", "fuzz/none.c")
         self.assertEqual([name for name in there + absent if self.is_test(name)], list(there))
+
+
+class TestsPage(unittest.TestCase):
+    """tests/README.md: a row for each module of src/modules.txt, and only tests that exist."""
+
+    @classmethod
+    def setUpClass(cls):
+        text = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
+        table = text.split("## Where each module is tested", 1)[1].split("\n## ", 1)[0]
+        cls.rows = re.findall(r"^\| `(\S+)` \| `(\S+)` \| (.*) \|$", table, re.M)
+
+    def test_modules(self):
+        lines = (ROOT / "src" / "modules.txt").read_text(encoding="utf-8").splitlines()
+        modules = [line.partition("|")[0].strip() for line in lines if line and not line.startswith("#")]
+        self.assertEqual([row[0] for row in self.rows], modules)
+
+    def test_places(self):
+        for module, unit, others in self.rows:
+            self.assertEqual(unit, "unit/" + module.replace("/", "_"))
+            self.assertTrue(list((ROOT / "tests" / unit).glob("test_*")), unit)
+            for name in re.findall(r"`([^`]+)`", others.replace("`EW_SHARED`", "")):
+                place = "../fuzz/%s.c" % name if name.startswith("fuzz_") else name
+                self.assertTrue(list((ROOT / "tests").glob(place)), name)
 
 
 if __name__ == "__main__":

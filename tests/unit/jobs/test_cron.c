@@ -53,7 +53,7 @@ static void expect(const char *schedule, const char *zone, const char *const *ti
 
 #define EXPECT(schedule, zone, ...) expect(schedule, zone, (const char *const[]){__VA_ARGS__, NULL})
 
-static void test_queue_cron__five_fields(void **state) {
+static void test_jobs_cron__five_fields(void **state) {
     (void)state;
     EXPECT("* * * * *", NULL, "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z");
     EXPECT("* * * * *", "UTC", "2026-01-01T00:00:59.999Z", "2026-01-01T00:01:00Z");
@@ -80,7 +80,7 @@ static void test_queue_cron__five_fields(void **state) {
     EXPECT("  0\t0  1 *  * ", NULL, "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z");
 }
 
-static void test_queue_cron__six_and_seven_fields(void **state) {
+static void test_jobs_cron__six_and_seven_fields(void **state) {
     (void)state;
     EXPECT("*/15 * * * * *", NULL, "2026-01-01T00:00:01Z", "2026-01-01T00:00:15Z", "2026-01-01T00:00:30Z");
     EXPECT("30 5 1 * * *", NULL, "2026-01-01T00:00:01Z", "2026-01-01T01:05:30Z", "2026-01-02T01:05:30Z");
@@ -98,7 +98,7 @@ static void test_queue_cron__six_and_seven_fields(void **state) {
     EXPECT("0 0 0 1 1 * 1999", NULL, "2026-02-01T00:00:00Z", "never");
 }
 
-static void test_queue_cron__words(void **state) {
+static void test_jobs_cron__words(void **state) {
     (void)state;
     EXPECT("@hourly", NULL, "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z");
     EXPECT("@Daily", NULL, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
@@ -120,7 +120,7 @@ static bool has_zones(void) {
     return true;
 }
 
-static void test_queue_cron__berlin(void **state) {
+static void test_jobs_cron__berlin(void **state) {
     (void)state;
     if (!has_zones())
         return;
@@ -150,7 +150,7 @@ static void test_queue_cron__berlin(void **state) {
     EXPECT("0 0 30 2 *", zone, "2026-02-01T00:00:00Z", "never");
 }
 
-static void test_queue_cron__other_zones(void **state) {
+static void test_jobs_cron__other_zones(void **state) {
     (void)state;
     if (!has_zones())
         return;
@@ -179,7 +179,7 @@ static void refuse(const char *schedule, const char *zone, ew_err expected, cons
     assert_int_equal(ew__cron_parse(ew_env_default(), ew_str_from(schedule), zone, &cron, NULL, 0), expected);
 }
 
-static void test_queue_cron__bad_ones(void **state) {
+static void test_jobs_cron__bad_ones(void **state) {
     (void)state;
     refuse("", NULL, EW_EINVAL, "5, 6 or 7 fields");
     refuse("* * * *", NULL, EW_EINVAL, "5, 6 or 7 fields");
@@ -258,7 +258,7 @@ static bool matches(const plan *p, bool crontab, int64_t s) {
     return crontab && !p->any[3] && !p->any[5] ? by_day || by_weekday : by_day && by_weekday;
 }
 
-static void test_queue_cron__random(void **state) {
+static void test_jobs_cron__random(void **state) {
     (void)state;
     static const unsigned min[] = {0, 0, 0, 1, 1, 0}, max[] = {59, 59, 23, 31, 12, 7};
     for (int round = 0; round < 3000; round++) {
@@ -284,7 +284,7 @@ static void test_queue_cron__random(void **state) {
     }
 }
 
-static void test_queue_cron__calendar(void **state) {
+static void test_jobs_cron__calendar(void **state) {
     (void)state;
     int64_t year = 1600;
     uint32_t month = 1, day = 1;
@@ -333,7 +333,7 @@ static size_t zone_with(uint8_t bytes[200], int64_t time) {
 }
 
 /* The search adds offsets to times: a file whose times leave no room for that is refused. */
-static void test_queue_cron__odd_times(void **state) {
+static void test_jobs_cron__odd_times(void **state) {
     (void)state;
     static const int64_t good[] = {-(INT64_C(1) << 59), 0, INT64_C(1) << 59};
     static const int64_t bad[] = {INT64_MIN, INT64_MIN + 1, -(INT64_C(1) << 59) - 1, (INT64_C(1) << 59) + 1, INT64_MAX};
@@ -353,7 +353,7 @@ static void test_queue_cron__odd_times(void **state) {
 }
 
 /* A zone file that is cut or damaged anywhere gives an error or a zone, and no wrong reads. */
-static void test_queue_cron__damaged_zones(void **state) {
+static void test_jobs_cron__damaged_zones(void **state) {
     (void)state;
     static uint8_t bytes[65536];
     FILE *file = fopen("/usr/share/zoneinfo/Europe/Berlin", "rb");
@@ -385,7 +385,7 @@ static void test_queue_cron__damaged_zones(void **state) {
     assert_int_equal(ew__test_env_live_blocks(&t), 0);
 }
 
-static void test_queue_cron__no_memory(void **state) {
+static void test_jobs_cron__no_memory(void **state) {
     (void)state;
     ew__test_env t;
     ew__test_env_init(&t, 1);
@@ -404,12 +404,12 @@ static void test_queue_cron__no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue_cron__five_fields), cmocka_unit_test(test_queue_cron__six_and_seven_fields),
-        cmocka_unit_test(test_queue_cron__words),       cmocka_unit_test(test_queue_cron__berlin),
-        cmocka_unit_test(test_queue_cron__other_zones), cmocka_unit_test(test_queue_cron__bad_ones),
-        cmocka_unit_test(test_queue_cron__random),      cmocka_unit_test(test_queue_cron__calendar),
-        cmocka_unit_test(test_queue_cron__odd_times),   cmocka_unit_test(test_queue_cron__damaged_zones),
-        cmocka_unit_test(test_queue_cron__no_memory),
+        cmocka_unit_test(test_jobs_cron__five_fields), cmocka_unit_test(test_jobs_cron__six_and_seven_fields),
+        cmocka_unit_test(test_jobs_cron__words),       cmocka_unit_test(test_jobs_cron__berlin),
+        cmocka_unit_test(test_jobs_cron__other_zones), cmocka_unit_test(test_jobs_cron__bad_ones),
+        cmocka_unit_test(test_jobs_cron__random),      cmocka_unit_test(test_jobs_cron__calendar),
+        cmocka_unit_test(test_jobs_cron__odd_times),   cmocka_unit_test(test_jobs_cron__damaged_zones),
+        cmocka_unit_test(test_jobs_cron__no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

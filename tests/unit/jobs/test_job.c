@@ -33,7 +33,7 @@ static void assert_text(const ew__buf *out, const char *expected) {
         fail_msg("%.*s\n   is not\n%s", (int)text.len, text.ptr, expected);
 }
 
-static void test_queue_job__statuses(void **state) {
+static void test_jobs_job__statuses(void **state) {
     (void)state;
     static const char *const names[] = {"PENDING", "ACTIVE", "RETRYING", "COMPLETED", "FAILED", "CANCELLED"};
     for (int i = 0; i < EW__JOB_STATUSES; i++) {
@@ -50,7 +50,7 @@ static void test_queue_job__statuses(void **state) {
     assert_true(ew__str_is(ew__job_status_name((ew__job_status)77), EW_STR("UNKNOWN")));
 }
 
-static void test_queue_job__attempts(void **state) {
+static void test_jobs_job__attempts(void **state) {
     (void)state;
     static const uint32_t expected[] = {2, 3, 2, 3, 2, 2};
     for (int i = 0; i < EW__JOB_STATUSES; i++) {
@@ -59,7 +59,7 @@ static void test_queue_job__attempts(void **state) {
     }
 }
 
-static void test_queue_job__as_json(void **state) {
+static void test_jobs_job__as_json(void **state) {
     (void)state;
     ew__buf out;
     ew__buf_init(&out, ew_env_default(), 1 << 20);
@@ -106,7 +106,7 @@ static void test_queue_job__as_json(void **state) {
     ew__buf_done(&out);
 }
 
-static void test_queue_job__copy(void **state) {
+static void test_jobs_job__copy(void **state) {
     (void)state;
     ew__test_env t;
     ew__test_env_init(&t, 1);
@@ -134,7 +134,7 @@ static void test_queue_job__copy(void **state) {
     assert_int_equal(ew__test_env_live_blocks(&t), 0);
 }
 
-static void test_queue_job__names(void **state) {
+static void test_jobs_job__names(void **state) {
     (void)state;
     assert_true(ew__str_is(ew__queue_name(EW_STR("rrq:queue:x")), EW_STR("x")));
     assert_true(ew__str_is(ew__queue_name(EW_STR("x")), EW_STR("x")));
@@ -149,7 +149,7 @@ static void expect_problem(const ew__job *job, const char *expected) {
         fail_msg("%s, not: %s", problem ? problem : "no problem", expected);
 }
 
-static void test_queue_job__problems(void **state) {
+static void test_jobs_job__problems(void **state) {
     (void)state;
     char longer[EW__JOB_NAME_MAX + 1];
     memset(longer, 'x', sizeof longer);
@@ -201,9 +201,9 @@ static void test_queue_job__problems(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue_job__statuses), cmocka_unit_test(test_queue_job__attempts),
-        cmocka_unit_test(test_queue_job__as_json),  cmocka_unit_test(test_queue_job__copy),
-        cmocka_unit_test(test_queue_job__names),    cmocka_unit_test(test_queue_job__problems),
+        cmocka_unit_test(test_jobs_job__statuses), cmocka_unit_test(test_jobs_job__attempts),
+        cmocka_unit_test(test_jobs_job__as_json),  cmocka_unit_test(test_jobs_job__copy),
+        cmocka_unit_test(test_jobs_job__names),    cmocka_unit_test(test_jobs_job__problems),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

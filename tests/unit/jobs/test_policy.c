@@ -52,7 +52,7 @@ static void assert_error(const ew__op_change *change, const char *expected) {
         fail_msg("%.*s, not %s", (int)change->last_error.len, change->last_error.ptr, expected);
 }
 
-static void test_queue_policy__usual_values(void **state) {
+static void test_jobs_policy__usual_values(void **state) {
     (void)state;
     ew__policy policy = {0};
     ew__policy_complete(&policy);
@@ -62,7 +62,7 @@ static void test_queue_policy__usual_values(void **state) {
     assert_true(ew__str_is(policy.dlq, EW_STR("default")));
 }
 
-static void test_queue_policy__backoff(void **state) {
+static void test_jobs_policy__backoff(void **state) {
     (void)state;
     ew__policy policy = a_policy();
     static const uint64_t most[] = {2000, 4000, 5000, 5000};
@@ -84,7 +84,7 @@ static void test_queue_policy__backoff(void **state) {
 }
 
 /* max_retries counts executions. */
-static void test_queue_policy__max_retries(void **state) {
+static void test_jobs_policy__max_retries(void **state) {
     (void)state;
     static const struct { uint32_t max, executions; } cases[] = {{0, 1}, {1, 1}, {2, 2}, {5, 5}};
     ew__policy policy = a_policy();
@@ -105,7 +105,7 @@ static void test_queue_policy__max_retries(void **state) {
     }
 }
 
-static void test_queue_policy__outcomes(void **state) {
+static void test_jobs_policy__outcomes(void **state) {
     (void)state;
     ew__policy policy = a_policy();
     ew__policy_text text;
@@ -141,7 +141,7 @@ static void test_queue_policy__outcomes(void **state) {
     assert_int_equal(c.retries, 1);
 }
 
-static void test_queue_policy__timeouts(void **state) {
+static void test_jobs_policy__timeouts(void **state) {
     (void)state;
     ew__policy policy = a_policy();
     ew__policy_text text;
@@ -162,7 +162,7 @@ static void test_queue_policy__timeouts(void **state) {
     assert_true(ew__str_is(c.dlq, EW_STR("other")));
 }
 
-static void test_queue_policy__handed_back(void **state) {
+static void test_jobs_policy__handed_back(void **state) {
     (void)state;
     ew__policy policy = a_policy();
     ew__policy_text text;
@@ -187,7 +187,7 @@ static void test_queue_policy__handed_back(void **state) {
     assert_int_equal(c.status, EW__JOB_COMPLETED);
 }
 
-static void test_queue_policy__lost_workers(void **state) {
+static void test_jobs_policy__lost_workers(void **state) {
     (void)state;
     ew__policy policy = a_policy();
     ew__policy_text text;
@@ -212,10 +212,10 @@ static void test_queue_policy__lost_workers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue_policy__usual_values), cmocka_unit_test(test_queue_policy__backoff),
-        cmocka_unit_test(test_queue_policy__max_retries),  cmocka_unit_test(test_queue_policy__outcomes),
-        cmocka_unit_test(test_queue_policy__timeouts),     cmocka_unit_test(test_queue_policy__handed_back),
-        cmocka_unit_test(test_queue_policy__lost_workers),
+        cmocka_unit_test(test_jobs_policy__usual_values), cmocka_unit_test(test_jobs_policy__backoff),
+        cmocka_unit_test(test_jobs_policy__max_retries),  cmocka_unit_test(test_jobs_policy__outcomes),
+        cmocka_unit_test(test_jobs_policy__timeouts),     cmocka_unit_test(test_jobs_policy__handed_back),
+        cmocka_unit_test(test_jobs_policy__lost_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 /* ---- claiming ---- */
 
-static void test_queue_worker__runs_a_job(void **state) {
+static void test_jobs_worker__runs_a_job(void **state) {
     (void)state;
     ew__worker_options options = usual();
     actor *a = begin(0, &options);
@@ -28,7 +28,7 @@ static void test_queue_worker__runs_a_job(void **state) {
     quit(a);
 }
 
-static void test_queue_worker__without_hints(void **state) {
+static void test_jobs_worker__without_hints(void **state) {
     (void)state;
     ew__worker_options options = usual();
     s->w.faults.hint_lost = 1000;
@@ -42,7 +42,7 @@ static void test_queue_worker__without_hints(void **state) {
 }
 
 /* A hint that comes while a claim is under way, which may have missed the job. */
-static void test_queue_worker__a_hint_during_a_claim(void **state) {
+static void test_jobs_worker__a_hint_during_a_claim(void **state) {
     (void)state;
     ew__worker_options options = usual();
     actor *a = begin(0, &options);
@@ -58,7 +58,7 @@ static void test_queue_worker__a_hint_during_a_claim(void **state) {
     quit(a);
 }
 
-static void test_queue_worker__no_more_than_places(void **state) {
+static void test_jobs_worker__no_more_than_places(void **state) {
     (void)state;
     char id[24];
     ew__worker_options options = usual();
@@ -85,7 +85,7 @@ static void test_queue_worker__no_more_than_places(void **state) {
     quit(a);
 }
 
-static void test_queue_worker__waits_for_the_time(void **state) {
+static void test_jobs_worker__waits_for_the_time(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("later", "default", 2500);
@@ -97,7 +97,7 @@ static void test_queue_worker__waits_for_the_time(void **state) {
     quit(a);
 }
 
-static void test_queue_worker__priorities_and_turns(void **state) {
+static void test_jobs_worker__priorities_and_turns(void **state) {
     (void)state;
     static const ew__worker_queue queues[] = {
         {.name = {"x", 1}}, {.name = {"rrq:queue:y", 11}}, {.name = {"high", 4}, .priority = 9}};
@@ -120,7 +120,7 @@ static void test_queue_worker__priorities_and_turns(void **state) {
     quit(a);
 }
 
-static void test_queue_worker__limits_of_queues(void **state) {
+static void test_jobs_worker__limits_of_queues(void **state) {
     (void)state;
     static const ew__worker_queue queues[] = {{.name = {"one", 3}, .concurrency = 1},
                                               {.name = {"rated", 5}, .rate = 2, .rate_ms = 1000}};
@@ -149,7 +149,7 @@ static void test_queue_worker__limits_of_queues(void **state) {
     quit(a);
 }
 
-static void test_queue_worker__room_of_runners(void **state) {
+static void test_jobs_worker__room_of_runners(void **state) {
     (void)state;
     static const ew__worker_queue queues[] = {{.name = {"a", 1}}, {.name = {"b", 1}}};
     char id[24];
@@ -178,7 +178,7 @@ static void test_queue_worker__room_of_runners(void **state) {
     quit(a);
 }
 
-static void test_queue_worker__burst(void **state) {
+static void test_jobs_worker__burst(void **state) {
     (void)state;
     ew__worker_options options = usual();
     options.burst = true;
@@ -195,7 +195,7 @@ static void test_queue_worker__burst(void **state) {
 
 /* ---- ends ---- */
 
-static void test_queue_worker__retries(void **state) {
+static void test_jobs_worker__retries(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("a", "default", 0);
@@ -217,7 +217,7 @@ static void test_queue_worker__retries(void **state) {
     quit(a);
 }
 
-static void test_queue_worker__timeout(void **state) {
+static void test_jobs_worker__timeout(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("a", "default", 0);
@@ -239,7 +239,7 @@ static void test_queue_worker__timeout(void **state) {
 }
 
 /* A run that does not end is given up; its end may come after the worker is gone. */
-static void test_queue_worker__given_up(void **state) {
+static void test_jobs_worker__given_up(void **state) {
     (void)state;
     ew__worker_options options = usual();
     options.concurrency = 1;
@@ -262,7 +262,7 @@ static void test_queue_worker__given_up(void **state) {
     release(a);
 }
 
-static void test_queue_worker__cancel(void **state) {
+static void test_jobs_worker__cancel(void **state) {
     (void)state;
     ew__worker_options options = usual();
     ew__store_request op = {.kind = EW__OP_CANCEL};
@@ -287,7 +287,7 @@ static void test_queue_worker__cancel(void **state) {
     quit(a);
 }
 
-static void test_queue_worker__a_cancel_outlives_an_attempt(void **state) {
+static void test_jobs_worker__a_cancel_outlives_an_attempt(void **state) {
     (void)state;
     ew__worker_options options = usual();
     ew__store_request op = {.kind = EW__OP_CANCEL};
@@ -305,7 +305,7 @@ static void test_queue_worker__a_cancel_outlives_an_attempt(void **state) {
     quit(a);
 }
 
-static void test_queue_worker__store_away_at_the_end(void **state) {
+static void test_jobs_worker__store_away_at_the_end(void **state) {
     (void)state;
     ew__worker_options options = usual();
     options.concurrency = 1;
@@ -329,7 +329,7 @@ static void test_queue_worker__store_away_at_the_end(void **state) {
 }
 
 /* The store has taken it, and nobody heard: the next try is refused, and that is no late end. */
-static void test_queue_worker__unknown_end(void **state) {
+static void test_jobs_worker__unknown_end(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("a", "default", 0);
@@ -349,7 +349,7 @@ static void test_queue_worker__unknown_end(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_queue_worker__##name, stage_begin, stage_end)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_jobs_worker__##name, stage_begin, stage_end)
     const struct CMUnitTest tests[] = {
         TEST(runs_a_job),
         TEST(without_hints),

@@ -7,7 +7,7 @@
 
 /* ---- leases ---- */
 
-static void test_queue_worker_life__keeps_its_leases(void **state) {
+static void test_jobs_worker_life__keeps_its_leases(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("a", "default", 0);
@@ -24,7 +24,7 @@ static void test_queue_worker_life__keeps_its_leases(void **state) {
     quit(b);
 }
 
-static void test_queue_worker_life__a_stalled_worker(void **state) {
+static void test_jobs_worker_life__a_stalled_worker(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("a", "default", 0);
@@ -52,7 +52,7 @@ static void test_queue_worker_life__a_stalled_worker(void **state) {
 }
 
 /* A renewal that fails is tried again long before the lease is over. */
-static void test_queue_worker_life__a_renewal_that_fails(void **state) {
+static void test_jobs_worker_life__a_renewal_that_fails(void **state) {
     (void)state;
     ew__worker_options options = usual();
     options.renew_ms = 9000;
@@ -71,7 +71,7 @@ static void test_queue_worker_life__a_renewal_that_fails(void **state) {
 }
 
 /* The store refuses what a run says that is not ours any more: that tells it, before the next renewal does. */
-static void test_queue_worker_life__a_chunk_that_is_refused(void **state) {
+static void test_jobs_worker_life__a_chunk_that_is_refused(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("a", "default", 0);
@@ -87,7 +87,7 @@ static void test_queue_worker_life__a_chunk_that_is_refused(void **state) {
 }
 
 /* One that ends before it hears that it was lost is refused by the store. */
-static void test_queue_worker_life__a_late_end(void **state) {
+static void test_jobs_worker_life__a_late_end(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("a", "default", 0);
@@ -132,19 +132,19 @@ static void poison(ew_str id) {
     quit(b);
 }
 
-static void test_queue_worker_life__poison_pill(void **state) {
+static void test_jobs_worker_life__poison_pill(void **state) {
     (void)state;
     poison(EW_STR(""));
 }
 
 /* A worker that comes back with the same name was lost nevertheless. */
-static void test_queue_worker_life__poison_pill_of_one_name(void **state) {
+static void test_jobs_worker_life__poison_pill_of_one_name(void **state) {
     (void)state;
     poison(EW_STR("same"));
 }
 
 /* A claim whose answer was lost is put back by the worker itself, and no worker counts as lost. */
-static void test_queue_worker_life__unknown_claim(void **state) {
+static void test_jobs_worker_life__unknown_claim(void **state) {
     (void)state;
     ew__worker_options options = usual();
     actor *a = begin(0, &options);
@@ -161,7 +161,7 @@ static void test_queue_worker_life__unknown_claim(void **state) {
     quit(a);
 }
 
-static void test_queue_worker_life__record(void **state) {
+static void test_jobs_worker_life__record(void **state) {
     (void)state;
     static const ew__worker_queue queues[] = {{.name = {"a\"b", 3}}, {.name = {"c", 1}}};
     ew__worker_options options = usual();
@@ -186,7 +186,7 @@ static void test_queue_worker_life__record(void **state) {
 
 /* ---- stopping ---- */
 
-static void test_queue_worker_life__hand_back(void **state) {
+static void test_jobs_worker_life__hand_back(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("a", "default", 0);
@@ -219,7 +219,7 @@ static void test_queue_worker_life__hand_back(void **state) {
     release(a);
 }
 
-static void test_queue_worker_life__second_stop(void **state) {
+static void test_jobs_worker_life__second_stop(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("a", "default", 0);
@@ -235,7 +235,7 @@ static void test_queue_worker_life__second_stop(void **state) {
     release(a);
 }
 
-static void test_queue_worker_life__stop_without_a_store(void **state) {
+static void test_jobs_worker_life__stop_without_a_store(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("a", "default", 0);
@@ -251,7 +251,7 @@ static void test_queue_worker_life__stop_without_a_store(void **state) {
     ASSERT_STATUS("a", "ACTIVE"); /* others will find it */
 }
 
-static void test_queue_worker_life__claimed_while_stopping(void **state) {
+static void test_jobs_worker_life__claimed_while_stopping(void **state) {
     (void)state;
     ew__worker_options options = usual();
     actor *a = begin(0, &options);
@@ -267,7 +267,7 @@ static void test_queue_worker_life__claimed_while_stopping(void **state) {
     release(a);
 }
 
-static void test_queue_worker_life__never_started(void **state) {
+static void test_jobs_worker_life__never_started(void **state) {
     (void)state;
     ew__worker_options options = usual();
     node *n = node_start(&s->w, 0);
@@ -281,7 +281,7 @@ static void test_queue_worker_life__never_started(void **state) {
 
 /* ---- chunks ---- */
 
-static void test_queue_worker_life__chunks(void **state) {
+static void test_jobs_worker_life__chunks(void **state) {
     (void)state;
     ew__worker_options options = usual();
     order("a", "default", 0);
@@ -312,7 +312,7 @@ static void test_queue_worker_life__chunks(void **state) {
     quit(a);
 }
 
-static void test_queue_worker_life__large_chunks(void **state) {
+static void test_jobs_worker_life__large_chunks(void **state) {
     (void)state;
     static char large[EW__JOB_CHUNK_BYTES_MAX + 1];
     ew__worker_options options = usual();
@@ -350,7 +350,7 @@ static void pause_all(void) {
     do_now(&op);
 }
 
-static void test_queue_worker_life__one_job_for_each_tick(void **state) {
+static void test_jobs_worker_life__one_job_for_each_tick(void **state) {
     (void)state;
     static const ew__worker_cron cron = {
         .name = {"n", 1}, .schedule = {"*/10 * * * * *", 14}, .job = {.function = {"tick", 4}}};
@@ -371,7 +371,7 @@ static void test_queue_worker_life__one_job_for_each_tick(void **state) {
     quit(c);
 }
 
-static void test_queue_worker_life__clocks_that_jump(void **state) {
+static void test_jobs_worker_life__clocks_that_jump(void **state) {
     (void)state;
     static const ew__worker_cron cron = {
         .name = {"n", 1}, .schedule = {"*/10 * * * * *", 14}, .job = {.function = {"tick", 4}}};
@@ -395,7 +395,7 @@ static void test_queue_worker_life__clocks_that_jump(void **state) {
     quit(a);
 }
 
-static void test_queue_worker_life__unique_schedule(void **state) {
+static void test_jobs_worker_life__unique_schedule(void **state) {
     (void)state;
     static const ew__worker_cron cron = {
         .name = {"n", 1}, .schedule = {"*/10 * * * * *", 14}, .job = {.function = {"tick", 4}}, .unique = {"u", 1}};
@@ -414,7 +414,7 @@ static void test_queue_worker_life__unique_schedule(void **state) {
 }
 
 /* Ids are typed, and put into URLs and shells. Every worker makes the same one of a tick. */
-static void test_queue_worker_life__ids_of_unique_schedules(void **state) {
+static void test_jobs_worker_life__ids_of_unique_schedules(void **state) {
     (void)state;
     static const char name[] = "/flow/daily report default 0 0 * * * {\"a\":\"b c\"}";
     static const char expected[] = "cron-flow-daily-report-fc5ab54c04c41069-20";
@@ -440,7 +440,7 @@ static void test_queue_worker_life__ids_of_unique_schedules(void **state) {
 
 /* ---- options, memory ---- */
 
-static void test_queue_worker_life__bad_options(void **state) {
+static void test_jobs_worker_life__bad_options(void **state) {
     (void)state;
     static const ew__worker_queue unnamed = {.name = {" ", 1}}, rated = {.name = {"q", 1}, .rate = 1000001};
     static const ew__worker_cron bad = {.name = {"nightly", 7},
@@ -479,7 +479,7 @@ static void test_queue_worker_life__bad_options(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_queue_worker_life__##name, stage_begin, stage_end)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_jobs_worker_life__##name, stage_begin, stage_end)
     const struct CMUnitTest tests[] = {
         TEST(keeps_its_leases),
         TEST(a_stalled_worker),
