@@ -24,7 +24,7 @@ typedef struct end {
 } end;
 
 typedef struct world {
-    ew__upstream far; /* first */
+    ew__upstream base; /* first */
     ew__executor executor;
     end inbound, outbound;
     void *scratch[2];
@@ -86,31 +86,31 @@ static void settle(world *w, uint64_t ms) {
 
 /* ---- the bridge's way out ---- */
 
-static void on_far_open(ew_call *call) {
+static void on_upstream_open(ew_call *call) {
     end *outbound = call->callee_ud;
     ew__peer *peer = outbound->peer;
     if (outbound->over || peer->wire->open(peer, call) != EW_OK)
         ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, EW_STR("lost"));
 }
 
-static const ew__callee_ops far_opening = {.open = on_far_open};
+static const ew__callee_ops upstream_opening = {.open = on_upstream_open};
 
-static void open_far(ew__upstream *far, ew_call *call) {
-    ew__call_open_on(call, &far_opening, &((world *)(void *)far)->outbound);
+static void open_upstream(ew__upstream *upstream, ew_call *call) {
+    ew__call_open_on(call, &upstream_opening, &((world *)(void *)upstream)->outbound);
 }
 
-static void free_far(ew__upstream *far) { (void)far; }
+static void free_upstream(ew__upstream *upstream) { (void)upstream; }
 
 static void add_bridge(world *w, ew__registry *registry, const ew_env *env) {
-    ew__upstream *far = &w->far;
+    ew__upstream *upstream = &w->base;
     ew__action *action = NULL;
     const ew_str name = EW_STR(KEY);
-    atomic_init(&far->refs, 1);
-    far->open = open_far;
-    far->free = free_far;
-    far->refuses = w->outbound.peer->wire->refuses;
-    far->wire = w->outbound.peer->wire->name;
-    ew__bridge *bridge = ew__bridge_new(env, &far, &name, 1);
+    atomic_init(&upstream->refs, 1);
+    upstream->open = open_upstream;
+    upstream->free = free_upstream;
+    upstream->refuses = w->outbound.peer->wire->refuses;
+    upstream->wire = w->outbound.peer->wire->name;
+    ew__bridge *bridge = ew__bridge_new(env, &upstream, &name, 1);
     check(bridge && ew__action_new_remote(env, EW_STR("peer"), name, EW_STR("{\"key\":\"" KEY "\",\"name\":\"a\"}"),
                                           &ew__bridge_callee, bridge, ew__bridge_drop, &action) == EW_OK);
     check(ew__registry_set_remotes(registry, &action, 1) == EW_OK);
@@ -217,7 +217,7 @@ static void run(world *w, const uint8_t *data, size_t size) {
     ew__executor_read_clock(&w->executor);
     ew__timers_run(&w->executor.timers, w->executor.now);
     check(w->executor.live_calls == 0 && ew__timers_next(&w->executor.timers) == EW__NEVER);
-    check(atomic_load(&w->far.calls) == 0);
+    check(atomic_load(&w->base.calls) == 0);
 }
 
 static void free_scratch(const ew__wire *wire, void *scratch) {

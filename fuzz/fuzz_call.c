@@ -25,7 +25,7 @@ typedef struct caller_end {
 typedef struct world world;
 
 typedef struct upstream {
-    ew__upstream far; /* first */
+    ew__upstream base; /* first */
     world *w;
     bool down;
 } upstream;
@@ -274,9 +274,9 @@ static void on_upstream_cancel(ew_call *call, ew__cancel_why why) {
 static const ew__callee_ops upstream_callee = {
     .open = on_upstream_open, .input = on_upstream_input, .cancel = on_upstream_cancel};
 
-static void open_upstream(ew__upstream *far, ew_call *call) { ew__call_open_on(call, &upstream_callee, far); }
+static void open_upstream(ew__upstream *base, ew_call *call) { ew__call_open_on(call, &upstream_callee, base); }
 
-static void free_upstream(ew__upstream *far) { (void)far; }
+static void free_upstream(ew__upstream *base) { (void)base; }
 
 static const char *refuses(const ew_request_options *options) {
     if (options->labels.len)
@@ -491,9 +491,9 @@ static void do_line(world *w, ew_str line) {
 
 static void add_remote(world *w, const char *runtime, const char *key, uint32_t n_upstreams, ew__action **ret) {
     const ew_env *env = w->executor.env;
-    ew__upstream *fars[] = {&w->upstreams[0].far, &w->upstreams[1].far};
+    ew__upstream *upstreams[] = {&w->upstreams[0].base, &w->upstreams[1].base};
     const ew_str names[] = {ew_str_from(key), EW_STR("/flow/other")};
-    ew__bridge *bridge = ew__bridge_new(env, fars, names, n_upstreams);
+    ew__bridge *bridge = ew__bridge_new(env, upstreams, names, n_upstreams);
     check(bridge && ew__action_new_remote(env, ew_str_from(runtime), ew_str_from(key), EW_STR("{}"), &ew__bridge_callee,
                                           bridge, ew__bridge_drop, ret) == EW_OK);
 }
@@ -506,13 +506,13 @@ static void add_actions(world *w) {
                                  .stream_schema = "{\"type\":\"string\"}",
                                  .secrets = secrets};
     for (size_t i = 0; i < 2; i++) {
-        atomic_init(&w->upstreams[i].far.refs, 1);
+        atomic_init(&w->upstreams[i].base.refs, 1);
         w->upstreams[i].w = w;
-        w->upstreams[i].far.open = open_upstream;
-        w->upstreams[i].far.free = free_upstream;
-        w->upstreams[i].far.refuses = i == 0 ? refuses : NULL;
-        w->upstreams[i].far.wire = i == 0 ? "rrq" : "mem";
-        w->upstreams[i].far.traces = i == 0;
+        w->upstreams[i].base.open = open_upstream;
+        w->upstreams[i].base.free = free_upstream;
+        w->upstreams[i].base.refuses = i == 0 ? refuses : NULL;
+        w->upstreams[i].base.wire = i == 0 ? "rrq" : "mem";
+        w->upstreams[i].base.traces = i == 0;
     }
     check(ew__registry_add(&w->registry, "/flow/plain", &ew__local_callee, NULL, keep, w, NULL) == EW_OK);
     check(ew__registry_add(&w->registry, "/tool/plain", &ew__local_callee, NULL, keep, w, NULL) == EW_OK);
@@ -561,14 +561,14 @@ static void finish(world *w) {
     check(w->executor.live_calls == 0 && atomic_load(&w->live) == 0 &&
           ew__timers_next(&w->executor.timers) == EW__NEVER);
     check(w->n_opened == w->n_ended && w->n_opened == w->n_left);
-    check(atomic_load(&w->upstreams[0].far.calls) == 0 && atomic_load(&w->upstreams[1].far.calls) == 0);
+    check(atomic_load(&w->upstreams[0].base.calls) == 0 && atomic_load(&w->upstreams[1].base.calls) == 0);
     ew__clients_leave(&w->clients, w->who.client);
     ew__gate_done(&w->gate);
     ew__access_done(&w->access);
     ew__registry_done(&w->registry);
     ew__clients_done(&w->clients);
     ew__executor_done(&w->executor);
-    check(atomic_load(&w->upstreams[0].far.refs) == 1 && in_use == 0);
+    check(atomic_load(&w->upstreams[0].base.refs) == 1 && in_use == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,40 +1,40 @@
 /*
- * bridge/bridge.c: see bridge.h. One join for each call, in the near call's memory. Everything happens on one executor, so
- * that the only care is for what happens inside something else: an end inside an open, a cancel inside a chunk.
+ * bridge/bridge.c: see bridge.h. The state of a bridged call lies in the memory of the inbound call. All events are on
+ * one executor; they may be nested: an end inside an open, a cancel inside a chunk.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "bridge/bridge.h"
 #include "call/input_queue.h"
 #include "call/stack_trace.h"
 
-typedef struct join {
-    ew_call *near; /* a reference until the far side has ended */
-    ew_call *far;  /* the caller's reference; NULL when there is none now */
+typedef struct bridged_call {
+    ew_call *inbound;  /* a reference until the outbound call has ended */
+    ew_call *outbound; /* the caller's reference; or NULL */
     ew__bridge *bridge;
-    uint32_t first, tried; /* of the bridge's fars: where it began, and how many had it */
-    bool in_chunk;         /* a chunk of the far side is being passed on */
-    bool cancelled;        /* near */
-    bool feeding;          /* input that waited is being passed on */
-    bool input_told;       /* the far side knows that no more will come */
+    uint32_t first, tried; /* index of the first upstream tried, and how many were */
+    bool in_chunk;         /* a chunk of the outbound call is being passed on */
+    bool cancelled;        /* the inbound call is */
+    bool feeding;          /* queued input is being passed on */
+    bool input_end_sent;   /* to the outbound call */
     bool committed;        /* an upstream has received input, or has sent a chunk: the call stays with it */
     bool hides_stack;      /* the caller must not see stack traces */
-} join;
+} bridged_call;
 
-static void try_next(join *j);
+static void try_next(bridged_call *b);
 
 /* ---- memory ---- */
 
-ew__upstream *ew__upstream_ref(ew__upstream *far) {
-    atomic_fetch_add_explicit(&far->refs, 1, memory_order_relaxed);
-    return far;
+ew__upstream *ew__upstream_ref(ew__upstream *upstream) {
+    atomic_fetch_add_explicit(&upstream->refs, 1, memory_order_relaxed);
+    return upstream;
 }
 
-void ew__upstream_unref(ew__upstream *far) {
-    if (atomic_fetch_sub_explicit(&far->refs, 1, memory_order_acq_rel) == 1)
-        far->free(far);
+void ew__upstream_unref(ew__upstream *upstream) {
+    if (atomic_fetch_sub_explicit(&upstream->refs, 1, memory_order_acq_rel) == 1)
+        upstream->free(upstream);
 }
 
-ew__bridge *ew__bridge_new(const ew_env *env, ew__upstream *const *fars, const ew_str *names, uint32_t n) {
+ew__bridge *ew__bridge_new(const ew_env *env, ew__upstream *const *upstreams, const ew_str *names, uint32_t n) {
     size_t size = sizeof(ew__bridge) + n * (sizeof(ew__upstream *) + sizeof(ew_str));
     for (uint32_t i = 0; i < n; i++)
         size += names[i].len;
@@ -44,12 +44,12 @@ ew__bridge *ew__bridge_new(const ew_env *env, ew__upstream *const *fars, const e
     atomic_init(&bridge->refs, 1);
     bridge->env = env;
     bridge->size = size;
-    bridge->n_fars = n;
+    bridge->n_upstreams = n;
     bridge->names = (ew_str *)(void *)(bridge + 1);
-    bridge->fars = (ew__upstream **)(void *)(bridge->names + n);
-    char *text = (char *)(bridge->fars + n);
+    bridge->upstreams = (ew__upstream **)(void *)(bridge->names + n);
+    char *text = (char *)(bridge->upstreams + n);
     for (uint32_t i = 0; i < n; i++) {
-        bridge->fars[i] = ew__upstream_ref(fars[i]);
+        bridge->upstreams[i] = ew__upstream_ref(upstreams[i]);
         memcpy(text, names[i].ptr, names[i].len);
         bridge->names[i] = ew__str(text, names[i].len);
         text += names[i].len;
@@ -61,172 +61,177 @@ void ew__bridge_drop(void *ud) {
     ew__bridge *bridge = ud;
     if (atomic_fetch_sub_explicit(&bridge->refs, 1, memory_order_acq_rel) != 1)
         return;
-    for (uint32_t i = 0; i < bridge->n_fars; i++)
-        ew__upstream_unref(bridge->fars[i]);
+    for (uint32_t i = 0; i < bridge->n_upstreams; i++)
+        ew__upstream_unref(bridge->upstreams[i]);
     ew__free(bridge->env, bridge, bridge->size);
 }
 
-/* ---- far to near ---- */
+/* ---- outbound to inbound ---- */
 
 /*
- * A near call that is cancelled from inside does not reach into the far one, which is busy with this chunk: the answer
- * tells it to stop.
+ * The inbound call may be cancelled while it takes the chunk. The cancel is not passed on then, because the outbound call
+ * is still delivering the chunk: the return value stops it.
  */
-static ew_err on_far_row(ew_call *far, const ew_str *row, size_t *n) {
-    join *j = far->caller_ud;
-    bool before = j->cancelled;
-    j->in_chunk = j->committed = true;
-    ew_err err = *n == 1 ? ew__call_chunk_valid(j->near, row[0]) : ew__call_chunk_row(j->near, row, n);
-    j->in_chunk = false;
-    if (j->cancelled && !before)
+static ew_err on_outbound_batch(ew_call *outbound, const ew_str *row, size_t *n) {
+    bridged_call *b = outbound->caller_ud;
+    bool before = b->cancelled;
+    b->in_chunk = b->committed = true;
+    ew_err err = *n == 1 ? ew__call_chunk_valid(b->inbound, row[0]) : ew__call_chunk_row(b->inbound, row, n);
+    b->in_chunk = false;
+    if (b->cancelled && !before)
         return err < 0 ? err : EW_ECANCELLED;
-    return err == EW_ECANCELLED || err == EW_EENDED ? EW_OK : err; /* late: nobody listens, and it was told to stop */
+    return err == EW_ECANCELLED || err == EW_EENDED ? EW_OK : err; /* late: the cancel is under way */
 }
 
-static ew_err on_far_chunk(ew_call *far, ew_str chunk) {
+static ew_err on_outbound_chunk(ew_call *outbound, ew_str chunk) {
     size_t n = 1;
-    return on_far_row(far, &chunk, &n);
+    return on_outbound_batch(outbound, &chunk, &n);
 }
 
-/* The upstream could not be reached, or refuses calls at the moment: others are tried first for a while. */
+/* The upstream was not reached, or refuses calls at the moment: others are tried first for EW__UPSTREAM_PAUSE_MS. */
 static bool is_away(const ew__end *end) {
     return end->origin == EW_ORIGIN_CONNECT || (end->fault.refused && end->fault.status == EW_STATUS_UNAVAILABLE);
 }
 
 /* No handler was started: the call never reached a connection, or the upstream refused it. */
-static bool may_go_elsewhere(const join *j, const ew_call *far, const ew__end *end) {
+static bool may_go_elsewhere(const bridged_call *b, const ew_call *outbound, const ew__end *end) {
     bool local = end->origin == EW_ORIGIN_CONNECT || end->origin == EW_ORIGIN_LOCAL;
-    bool unstarted = (local && !far->begun) || end->fault.refused;
-    return unstarted && !j->committed && !j->cancelled && j->near->caller_open && j->tried < j->bridge->n_fars;
+    bool unstarted = (local && !outbound->begun) || end->fault.refused;
+    return unstarted && !b->committed && !b->cancelled && b->inbound->caller_open && b->tried < b->bridge->n_upstreams;
 }
 
-static ew__upstream *far_of(const join *j) { return j->bridge->fars[(j->first + j->tried - 1) % j->bridge->n_fars]; }
+static ew__upstream *upstream_of(const bridged_call *b) {
+    return b->bridge->upstreams[(b->first + b->tried - 1) % b->bridge->n_upstreams];
+}
 
-static void note_health(const join *j, const ew__end *end) {
-    atomic_ullong *down_until = &far_of(j)->down_until;
+static void note_health(const bridged_call *b, const ew__end *end) {
+    atomic_ullong *down_until = &upstream_of(b)->down_until;
     if (is_away(end))
-        atomic_store_explicit(down_until, j->near->executor->now + EW__MS(EW__FAR_PAUSE_MS), memory_order_relaxed);
+        atomic_store_explicit(down_until, b->inbound->executor->now + EW__MS(EW__UPSTREAM_PAUSE_MS),
+                              memory_order_relaxed);
     else if (atomic_load_explicit(down_until, memory_order_relaxed))
         atomic_store_explicit(down_until, 0, memory_order_relaxed);
 }
 
 /* The one place where every fault of an upstream passes, whichever wires it crosses. */
-static void pass_fault(const join *j, const ew_fault *from) {
+static void pass_fault(const bridged_call *b, const ew_fault *from) {
     ew_fault fault = *from;
-    if (j->hides_stack && fault.details.len)
-        ew__stack_trace_remove(&j->near->arena, j->near->executor->env, &fault.details);
-    ew__call_fault(j->near, &fault);
+    if (b->hides_stack && fault.details.len)
+        ew__stack_trace_remove(&b->inbound->arena, b->inbound->executor->env, &fault.details);
+    ew__call_fault(b->inbound, &fault);
 }
 
-static void pass_end(join *j, ew_call *far, const ew__end *end) {
-    ew_call *near = j->near, *lender = near->lender;
-    near->lender = far; /* borrowed: the join holds near, so near is not destroyed meanwhile */
+static void pass_end(bridged_call *b, ew_call *outbound, const ew__end *end) {
+    ew_call *inbound = b->inbound, *lender = inbound->lender;
+    inbound->lender = outbound; /* borrowed: b holds a reference to inbound, so inbound outlives this function */
     if (end->status == EW_STATUS_OK)
-        (void)ew__call_done_valid(near, end->result);
+        (void)ew__call_done_valid(inbound, end->result);
     else
-        pass_fault(j, &end->fault);
-    near->lender = lender;
+        pass_fault(b, &end->fault);
+    inbound->lender = lender;
 }
 
-static void on_far_end(ew_call *far, const ew__end *end) {
-    join *j = far->caller_ud;
-    ew_call *near = j->near; /* the join lies in its memory */
-    note_health(j, end);
-    atomic_fetch_sub_explicit(&far_of(j)->calls, 1, memory_order_release);
-    j->far = NULL;
-    if (may_go_elsewhere(j, far, end)) {
-        ew__call_release(far);
-        try_next(j);
+static void on_outbound_end(ew_call *outbound, const ew__end *end) {
+    bridged_call *b = outbound->caller_ud;
+    ew_call *inbound = b->inbound; /* b lies in its memory */
+    note_health(b, end);
+    atomic_fetch_sub_explicit(&upstream_of(b)->calls, 1, memory_order_release);
+    b->outbound = NULL;
+    if (may_go_elsewhere(b, outbound, end)) {
+        ew__call_release(outbound);
+        try_next(b);
         return;
     }
-    pass_end(j, far, end);
-    ew__call_release(far);
-    ew_call_unref(near);
+    pass_end(b, outbound, end);
+    ew__call_release(outbound);
+    ew_call_unref(inbound);
 }
 
-/* ---- near to far ---- */
+/* ---- inbound to outbound ---- */
 
-/* As much of what waits as the far side takes. */
-static void feed(join *j) {
-    ew_call *near = ew_call_ref(j->near);
-    j->feeding = true;
-    while (j->far && !j->far->input_full && near->in_head) {
-        struct ew__input_item *item = ew__input_queue_take(near);
-        j->committed = true;
-        (void)ew__call_input(j->far, ew__input_item_text(item)); /* what is lost ends the far call, and so this one */
-        ew__input_item_free(near, item);
+/* Passes on queued input until the outbound call is full. */
+static void feed(bridged_call *b) {
+    ew_call *inbound = ew_call_ref(b->inbound);
+    b->feeding = true;
+    while (b->outbound && !b->outbound->input_full && inbound->in_head) {
+        struct ew__input_item *item = ew__input_queue_take(inbound);
+        b->committed = true;
+        (void)ew__call_input(b->outbound, ew__input_item_text(item)); /* a lost chunk ends both calls */
+        ew__input_item_free(inbound, item);
     }
-    j->feeding = false;
-    if (j->far && !near->in_head && near->input_ended && !j->far->input_full && !j->input_told) {
-        j->input_told = j->committed = true;
-        ew__call_input_end(j->far);
+    b->feeding = false;
+    if (b->outbound && !inbound->in_head && inbound->input_ended && !b->outbound->input_full && !b->input_end_sent) {
+        b->input_end_sent = b->committed = true;
+        ew__call_input_end(b->outbound);
     }
-    if (j->far && !near->in_head && !j->far->input_full)
-        ew__call_input_room(near);
-    ew_call_unref(near);
+    if (b->outbound && !inbound->in_head && !b->outbound->input_full)
+        ew__call_input_room(inbound);
+    ew_call_unref(inbound);
 }
 
-static void on_far_input_room(ew_call *far) {
-    join *j = far->caller_ud;
-    if (!j->feeding)
-        feed(j);
+static void on_outbound_input_room(ew_call *outbound) {
+    bridged_call *b = outbound->caller_ud;
+    if (!b->feeding)
+        feed(b);
 }
 
-static ew_err on_near_input(ew_call *near, ew_str chunk) {
-    join *j = near->callee_ud;
-    if (!j->far || near->in_head || j->far->input_full)
-        return ew__input_queue_add(near, chunk);
-    j->committed = true;
-    ew_err err = ew__call_input(j->far, chunk);
-    return err < 0 ? EW_OK : err; /* its end is told, or under way */
+static ew_err on_inbound_input(ew_call *inbound, ew_str chunk) {
+    bridged_call *b = inbound->callee_ud;
+    if (!b->outbound || inbound->in_head || b->outbound->input_full)
+        return ew__input_queue_add(inbound, chunk);
+    b->committed = true;
+    ew_err err = ew__call_input(b->outbound, chunk);
+    return err < 0 ? EW_OK : err; /* the outbound call has ended, or is about to */
 }
 
-static void on_near_input_end(ew_call *near) { feed(near->callee_ud); }
+static void on_inbound_input_end(ew_call *inbound) { feed(inbound->callee_ud); }
 
-static void on_near_cancel(ew_call *near, ew__cancel_why why) {
-    join *j = near->callee_ud;
-    ew_call_ref(near); /* the join lies in its memory, and the end may come from inside */
-    j->cancelled = true;
-    if (j->far && !j->in_chunk)
-        ew__call_cancel(j->far, why);
-    if (j->far) /* nobody reads what it still sends, so it need not be held back: the cancel may be behind that */
-        ew__call_room(j->far);
-    ew_call_unref(near);
+static void on_inbound_cancel(ew_call *inbound, ew__cancel_why why) {
+    bridged_call *b = inbound->callee_ud;
+    ew_call_ref(inbound); /* b lies in its memory, and the outbound call may end in here */
+    b->cancelled = true;
+    if (b->outbound && !b->in_chunk)
+        ew__call_cancel(b->outbound, why);
+    if (b->outbound) /* nothing reads its chunks any more, and the cancel may be queued behind them */
+        ew__call_room(b->outbound);
+    ew_call_unref(inbound);
 }
 
-static void on_near_room(ew_call *near) {
-    join *j = near->callee_ud;
-    if (j->far)
-        ew__call_room(j->far);
+static void on_inbound_room(ew_call *inbound) {
+    bridged_call *b = inbound->callee_ud;
+    if (b->outbound)
+        ew__call_room(b->outbound);
 }
 
-/* ---- the beginning ---- */
+/* ---- open ---- */
 
-static const ew__caller_ops far_caller = {
-    .chunk = on_far_chunk, .chunk_row = on_far_row, .end = on_far_end, .input_room = on_far_input_room};
+static const ew__caller_ops outbound_caller = {.chunk = on_outbound_chunk,
+                                               .chunk_row = on_outbound_batch,
+                                               .end = on_outbound_end,
+                                               .input_room = on_outbound_input_room};
 
-static void fail_near(join *j, ew_status status, ew_str message) {
-    ew_call *near = j->near;
-    ew__call_fail_as(near, EW_ORIGIN_LOCAL, status, message);
-    ew_call_unref(near);
+static void fail_inbound(bridged_call *b, ew_status status, ew_str message) {
+    ew_call *inbound = b->inbound;
+    ew__call_fail_as(inbound, EW_ORIGIN_LOCAL, status, message);
+    ew_call_unref(inbound);
 }
 
-/* The one whose turn it is, unless it was not reached lately and another was. */
-static ew__upstream *choose(join *j) {
-    const ew__bridge *bridge = j->bridge;
-    uint64_t now = j->near->executor->now;
-    if (j->tried == 0 && bridge->n_fars > 1) {
-        j->first = atomic_fetch_add_explicit(&j->bridge->turn, 1, memory_order_relaxed) % bridge->n_fars;
-        for (uint32_t i = 0; i < bridge->n_fars; i++) {
-            uint32_t at = (j->first + i) % bridge->n_fars;
-            if (atomic_load_explicit(&bridge->fars[at]->down_until, memory_order_relaxed) <= now) {
-                j->first = at;
+/* The next upstream in turn; at first the next one that is not marked as down. */
+static ew__upstream *choose(bridged_call *b) {
+    const ew__bridge *bridge = b->bridge;
+    uint64_t now = b->inbound->executor->now;
+    if (b->tried == 0 && bridge->n_upstreams > 1) {
+        b->first = atomic_fetch_add_explicit(&b->bridge->turn, 1, memory_order_relaxed) % bridge->n_upstreams;
+        for (uint32_t i = 0; i < bridge->n_upstreams; i++) {
+            uint32_t at = (b->first + i) % bridge->n_upstreams;
+            if (atomic_load_explicit(&bridge->upstreams[at]->down_until, memory_order_relaxed) <= now) {
+                b->first = at;
                 break;
             }
         }
     }
-    j->tried++;
-    return far_of(j);
+    b->tried++;
+    return upstream_of(b);
 }
 
 static bool spans_wanted(const ew__executor *executor) {
@@ -236,114 +241,119 @@ static bool spans_wanted(const ew__executor *executor) {
     return observer != NULL;
 }
 
-/* Where the far call stands in its trace. Without memory it stands at the beginning. */
-static void fill_path(ew_call *near, ew_call *far) {
+/* Sets the path of the outbound call's span. Without memory the span has no path. */
+static void fill_path(ew_call *inbound, ew_call *outbound) {
     ew__buf path;
-    ew__buf_init(&path, near->executor->env, (size_t)64 * 1024);
-    if (ew__trace_path(&path, near->trace_path, near->key, false) == EW_OK)
-        (void)ew__arena_str(&near->arena, ew__buf_view(&path), &far->trace_path);
+    ew__buf_init(&path, inbound->executor->env, (size_t)64 * 1024);
+    if (ew__trace_path(&path, inbound->trace_path, inbound->key, false) == EW_OK)
+        (void)ew__arena_str(&inbound->arena, ew__buf_view(&path), &outbound->trace_path);
     ew__buf_done(&path);
 }
 
-/* The trace goes on: a span of its own if somebody here tells of it, else the peer's hangs on that of the near call. */
-static void fill_trace(ew_call *near, ew_call *far, bool traces) {
-    bool own = spans_wanted(near->executor);
+/*
+ * Continues the trace of the inbound call. The outbound call has a span of its own if an observer records spans; else the
+ * upstream's span is a child of the inbound call's.
+ */
+static void fill_trace(ew_call *inbound, ew_call *outbound, bool traces) {
+    bool own = spans_wanted(inbound->executor);
     if (!traces && !own)
         return;
-    const ew__trace *above = ew__call_trace(near);
-    far->trace = *above;
-    far->tracestate = near->tracestate;
+    const ew__trace *above = ew__call_trace(inbound);
+    outbound->trace = *above;
+    outbound->tracestate = inbound->tracestate;
     if (own) {
-        ew__trace_child(&far->trace, &far->executor->rng, above);
-        fill_path(near, far);
+        ew__trace_child(&outbound->trace, &outbound->executor->rng, above);
+        fill_path(inbound, outbound);
     }
 }
 
-static void fill(join *j, ew_call *far, const ew__upstream *to) {
-    ew_call *near = j->near;
-    far->key = j->bridge->names[(j->first + j->tried - 1) % j->bridge->n_fars];
-    far->input = near->input;
-    far->lender = ew_call_ref(near);
-    far->secret_input = near->secret_input; /* they are near's action's, which it holds */
-    far->secret_output = near->secret_output;
-    far->wants_chunks = near->wants_chunks;
-    far->has_input = near->has_input;
-    far->input_full = near->has_input; /* the wire says when it takes some */
-    far->attempt = near->attempt;
-    far->deadline = near->deadline;
-    far->hops = (uint8_t)(near->hops + 1);
-    fill_trace(near, far, to->traces);
+static void fill(bridged_call *b, ew_call *outbound, const ew__upstream *to) {
+    ew_call *inbound = b->inbound;
+    outbound->key = b->bridge->names[(b->first + b->tried - 1) % b->bridge->n_upstreams];
+    outbound->input = inbound->input;
+    outbound->lender = ew_call_ref(inbound);
+    outbound->secret_input = inbound->secret_input; /* of the action that inbound holds */
+    outbound->secret_output = inbound->secret_output;
+    outbound->wants_chunks = inbound->wants_chunks;
+    outbound->has_input = inbound->has_input;
+    outbound->input_full = inbound->has_input; /* the wire reports when it takes input */
+    outbound->attempt = inbound->attempt;
+    outbound->deadline = inbound->deadline;
+    outbound->hops = (uint8_t)(inbound->hops + 1);
+    fill_trace(inbound, outbound, to->traces);
 }
 
 /*
- * What came with the call goes along if the wire takes it; docs/bridge.md says which does. NULL, or why it cannot carry
- * the call at all.
+ * Passes on context and labels if the wire of the upstream carries them (docs/bridge.md). NULL, or why the upstream cannot
+ * carry the call at all.
  */
-static const char *carry(ew_call *far, const ew_call *near, const ew__upstream *to) {
-    ew_request_options ask = {
-        .action = far->key, .input = far->input, .stream = far->wants_chunks, .input_stream = far->has_input};
+static const char *carry(ew_call *outbound, const ew_call *inbound, const ew__upstream *to) {
+    ew_request_options ask = {.action = outbound->key,
+                              .input = outbound->input,
+                              .stream = outbound->wants_chunks,
+                              .input_stream = outbound->has_input};
     const char *why = to->refuses ? to->refuses(&ask) : NULL;
-    bool extras = near->context.len || near->labels.len;
+    bool extras = inbound->context.len || inbound->labels.len;
     if (why || !extras)
         return why;
-    if (!to->refuses || (to->wire && strcmp(near->wire, to->wire) == 0)) { /* they came by the same wire */
-        far->context = near->context;
-        far->labels = near->labels;
+    if (!to->refuses || (to->wire && strcmp(inbound->wire, to->wire) == 0)) { /* they came by the same wire */
+        outbound->context = inbound->context;
+        outbound->labels = inbound->labels;
         return NULL;
     }
-    ask.context = near->context;
-    ask.labels = near->labels;
+    ask.context = inbound->context;
+    ask.labels = inbound->labels;
     bool both = !to->refuses(&ask);
     ask.labels = ew__str(NULL, 0);
-    if (both || (near->context.len && near->labels.len && !to->refuses(&ask)))
-        far->context = near->context;
+    if (both || (inbound->context.len && inbound->labels.len && !to->refuses(&ask)))
+        outbound->context = inbound->context;
     ask.context = ew__str(NULL, 0);
-    ask.labels = near->labels;
-    if (both || (near->context.len && near->labels.len && !to->refuses(&ask)))
-        far->labels = near->labels;
+    ask.labels = inbound->labels;
+    if (both || (inbound->context.len && inbound->labels.len && !to->refuses(&ask)))
+        outbound->labels = inbound->labels;
     return NULL;
 }
 
-static void try_next(join *j) {
-    ew__upstream *to = choose(j);
-    ew_call *far = ew__call_new(j->near->executor, &far_caller, j);
-    if (!far) {
-        fail_near(j, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory, or too many calls"));
+static void try_next(bridged_call *b) {
+    ew__upstream *to = choose(b);
+    ew_call *outbound = ew__call_new(b->inbound->executor, &outbound_caller, b);
+    if (!outbound) {
+        fail_inbound(b, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory, or too many calls"));
         return;
     }
-    fill(j, far, to);
-    const char *why = carry(far, j->near, to);
+    fill(b, outbound, to);
+    const char *why = carry(outbound, b->inbound, to);
     if (why) {
-        ew_call_unref(far);
-        fail_near(j, j->near->has_input ? EW_STATUS_UNIMPLEMENTED : EW_STATUS_INVALID_ARGUMENT, ew_str_from(why));
+        ew_call_unref(outbound);
+        fail_inbound(b, b->inbound->has_input ? EW_STATUS_UNIMPLEMENTED : EW_STATUS_INVALID_ARGUMENT, ew_str_from(why));
         return;
     }
-    j->far = far;
+    b->outbound = outbound;
     atomic_fetch_add_explicit(&to->calls, 1, memory_order_relaxed);
-    to->open(to, far);
+    to->open(to, outbound);
 }
 
-static void on_near_open(ew_call *near) {
-    ew__bridge *bridge = near->callee_ud;
-    if (near->hops >= EW__HOPS_MAX && !bridge->fars[0]->here) {
-        ew__call_fail_as(near, EW_ORIGIN_LOCAL, EW_STATUS_FAILED_PRECONDITION,
+static void on_inbound_open(ew_call *inbound) {
+    ew__bridge *bridge = inbound->callee_ud;
+    if (inbound->hops >= EW__HOPS_MAX && !bridge->upstreams[0]->terminal) {
+        ew__call_fail_as(inbound, EW_ORIGIN_LOCAL, EW_STATUS_FAILED_PRECONDITION,
                          EW_STR("the call has crossed 8 everywires: do they import each other?"));
         return;
     }
-    join *j = ew__arena_alloc(&near->arena, sizeof *j);
-    if (!j) {
-        ew__call_fail_as(near, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
+    bridged_call *b = ew__arena_alloc(&inbound->arena, sizeof *b);
+    if (!b) {
+        ew__call_fail_as(inbound, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
         return;
     }
-    *j = (join){.near = ew_call_ref(near),
-                .bridge = bridge,
-                .hides_stack = !ew__stack_trace_is_shown(near->executor, near->who)};
-    near->callee_ud = j;
-    try_next(j);
+    *b = (bridged_call){.inbound = ew_call_ref(inbound),
+                        .bridge = bridge,
+                        .hides_stack = !ew__stack_trace_is_shown(inbound->executor, inbound->who)};
+    inbound->callee_ud = b;
+    try_next(b);
 }
 
-const ew__callee_ops ew__bridge_callee = {.open = on_near_open,
-                                          .input = on_near_input,
-                                          .input_end = on_near_input_end,
-                                          .cancel = on_near_cancel,
-                                          .room = on_near_room};
+const ew__callee_ops ew__bridge_callee = {.open = on_inbound_open,
+                                          .input = on_inbound_input,
+                                          .input_end = on_inbound_input_end,
+                                          .cancel = on_inbound_cancel,
+                                          .room = on_inbound_room};

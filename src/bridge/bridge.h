@@ -1,52 +1,52 @@
 /*
- * bridge/bridge.h: a handler that opens an outgoing call and relays all that happens on either side. It is the callee's
- * end of one call (near) and the caller's end of another (far), on the same executor; what carries the far one, and whether
- * that leads to another loop, it does not know. May include: base, json, call.
+ * bridge/bridge.h: a handler that forwards a call to an upstream. It is the callee of one call (inbound) and the caller
+ * of another (outbound), both on the same executor. The bridge does not know the wire that carries the outbound call,
+ * nor whether the upstream lives on another loop (cross_loop.h).
  *
- * Payloads are passed on as they lie in the memory of the call that brought them: nothing is parsed, and large ones are
- * not copied.
+ * Payloads are forwarded from the memory of the call that brought them: they are not parsed, and large ones are not
+ * copied.
  */
 #ifndef EW_BRIDGE_BRIDGE_H
 #define EW_BRIDGE_BRIDGE_H
 
 #include "call/call.h"
 
-#define EW__HOPS_MAX 8        /* everywires that a call may cross */
-#define EW__FAR_PAUSE_MS 1000 /* one that could not be reached is passed over so long, if there are others */
+#define EW__HOPS_MAX 8             /* everywire instances that a call may cross */
+#define EW__UPSTREAM_PAUSE_MS 1000 /* an unreachable upstream is skipped this long if there are others */
 
 typedef struct ew__upstream ew__upstream;
 
-/* Where calls go: a peer that has actions. Its owner keeps it in front of its own memory. */
+/* A peer that calls are forwarded to. The owner embeds it in its own struct. */
 struct ew__upstream {
     atomic_uint refs;
-    void (*free)(ew__upstream *far); /* the last reference has gone. Any thread */
-    /* Opens a call that was made with ew__call_new, on its executor's thread: it ends exactly once. */
-    void (*open)(ew__upstream *far, ew_call *call);
+    void (*free)(ew__upstream *upstream); /* the last reference has been dropped. Any thread */
+    /* Opens a call made by ew__call_new, on the thread of its executor. The call ends exactly once. */
+    void (*open)(ew__upstream *upstream, ew_call *call);
     /* As ew__wire.refuses; NULL: everything can be carried. */
     const char *(*refuses)(const ew_request_options *options);
-    const char *wire;         /* the name of the wire that leads there; or NULL */
-    bool traces;              /* the wire tells the peer of the trace */
-    bool here;                /* it is no other everywire: a call may come from as far as it likes */
-    atomic_ullong down_until; /* it could not be reached: others are tried first until then */
-    atomic_uint calls;        /* that are on their way */
+    const char *wire;         /* name of the wire that leads there; or NULL */
+    bool traces;              /* the wire carries the trace */
+    bool terminal;            /* The upstream is not an everywire instance, so no hop limit applies. */
+    atomic_ullong down_until; /* unreachable: others are tried first until then */
+    atomic_uint calls;        /* under way */
 };
 
-ew__upstream *ew__upstream_ref(ew__upstream *far);
-void ew__upstream_unref(ew__upstream *far);
+ew__upstream *ew__upstream_ref(ew__upstream *upstream);
+void ew__upstream_unref(ew__upstream *upstream);
 
-/* What one action needs: who has it, and by what name. It never changes; one reference for each action. */
+/* The upstreams that offer one action, and its name at each of them. Immutable; each action holds one reference. */
 typedef struct ew__bridge {
     atomic_uint refs;
     const ew_env *env;
     atomic_uint turn; /* of the next call */
-    uint32_t n_fars;
-    ew__upstream **fars;
+    uint32_t n_upstreams;
+    ew__upstream **upstreams;
     ew_str *names; /* of the action, at each of them */
     size_t size;
 } ew__bridge;
 
-/* References to fars are taken; names are copied. NULL: no memory. */
-ew__bridge *ew__bridge_new(const ew_env *env, ew__upstream *const *fars, const ew_str *names, uint32_t n);
+/* Takes a reference to each upstream and copies the names. NULL: out of memory. */
+ew__bridge *ew__bridge_new(const ew_env *env, ew__upstream *const *upstreams, const ew_str *names, uint32_t n);
 void ew__bridge_drop(void *ud); /* for ew__action.drop: the bridge */
 /* ew__action.ops; ops_ud is the ew__bridge. */
 extern const ew__callee_ops ew__bridge_callee;

@@ -1,286 +1,416 @@
 /*
- * bridge/cross_loop.c: see relay.h. Two calls are joined here: the one that somebody made, on the loop that it came to (near),
- * and the one that is opened elsewhere (far). What happens on one side reaches the other by letters.
+ * bridge/cross_loop.c: see cross_loop.h. An inbound call on its own loop is mirrored by an outbound call on the loop of
+ * the upstream. Each event on one side becomes a message in the mailbox of the other loop.
  *
- * The letters are part of the relay, so that none can fail. Each holds a reference while it is under way; the relay
- * lives until both sides are done with it. The near call is touched by the near side, and by the far side as far as its
- * functions are for any thread, until the far one has ended.
+ * All messages but input chunks are members of the cross_call, so that posting one cannot fail. The cross_call lives
+ * until the end of the outbound call has been passed on, and each message to the outbound side holds a reference. The
+ * inbound call does not end before that message, so its executor lives as long.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "bridge/cross_loop.h"
-#include "client/request.h"
 
-#define LARGE ((size_t)16 * 1024)
+#define LARGE ((size_t)16 * 1024) /* results from here on are handed over, not copied into the inbound call */
 
-typedef struct relay {
+typedef struct input_message {
+    ew__task task; /* its `next` also links the messages that are held */
+    struct cross_call *cross;
+    size_t len;
+    char bytes[];
+} input_message;
+
+typedef struct cross_call {
     atomic_uint refs;
-    ew__loop_upstream *there;
-    ew_call *near;       /* a reference until its end has been passed on */
-    ew_request *request; /* the far one */
-    bool asked;          /* far: room was asked for */
-    bool wants_room;     /* near: somebody waits for it */
-    atomic_bool input_told;
-    ew_end end;
-    ew__arena arena; /* of the end */
-    char *large;     /* a result that is too large for that; the near call takes it over */
-    ew__task ask_task, room_task, input_task, end_task;
-} relay;
+    ew__loop_upstream *upstream;     /* a reference */
+    ew_call *inbound;                /* a reference until the end has been passed on */
+    ew_call *outbound;               /* outbound loop; NULL before it is opened and after its end */
+    pthread_mutex_t lock;            /* of `ended` */
+    bool ended;                      /* the outbound call has: its executor may be gone */
+    bool wants_room;                 /* inbound loop: the outbound call waits until chunks may flow again */
+    bool asked_room;                 /* outbound loop: the inbound side was asked to report room */
+    bool input_over;                 /* outbound loop: no more input will come */
+    uint8_t cancel_why;              /* ew__cancel_why */
+    bool begun;                      /* of the outbound call */
+    atomic_bool input_stalled;       /* the inbound side was asked to wait with its input */
+    atomic_bool input_room_sent;     /* input_room_task is under way */
+    atomic_size_t input_bytes;       /* posted, and not yet passed to the outbound call */
+    input_message *held, *held_last; /* outbound loop: input that waits until the outbound call takes it */
+    ew__end end;
+    ew_str trace_id;
+    ew__arena arena; /* of `end` and `trace_id` */
+    char *large;     /* a large result, which the inbound call adopts; or NULL */
+    ew__task open_task, input_end_task, cancel_task, room_task; /* to the outbound loop */
+    ew__task ask_room_task, input_room_task, end_task;          /* to the inbound loop */
+} cross_call;
 
-static void unref(relay *r) {
-    if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
+static void ref(cross_call *c) { atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed); }
+
+static void unref(cross_call *c) {
+    if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
         return;
-    const ew_env *env = r->arena.env;
-    if (r->request)
-        ew__request_unref(r->request);
-    if (r->large)
-        ew__free(env, r->large, r->end.result.len);
-    ew__upstream_unref(&r->there->far);
-    ew__arena_done(&r->arena);
-    ew__free(env, r, sizeof *r);
+    const ew_env *env = c->arena.env;
+    if (c->large)
+        ew__free(env, c->large, c->end.result.len);
+    ew__upstream_unref(&c->upstream->base);
+    pthread_mutex_destroy(&c->lock);
+    ew__arena_done(&c->arena);
+    ew__free(env, c, sizeof *c);
 }
 
-static void ref(relay *r) { atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed); }
+/* Outbound loop, while the outbound call has not ended; the end itself comes last. */
+static void post_to_inbound(cross_call *c, ew__task *task, void (*fn)(ew__task *task)) {
+    ew__executor *executor = c->inbound->executor;
+    task->fn = fn;
+    executor->ops->post(executor, task);
+}
 
-/* ---- far to near: the end ---- */
+/* Inbound loop. False: the outbound call has ended. */
+static bool post_to_outbound(cross_call *c, ew__task *task, void (*fn)(ew__task *task)) {
+    task->fn = fn;
+    ref(c);
+    pthread_mutex_lock(&c->lock);
+    bool ended = c->ended;
+    if (!ended)
+        c->upstream->executor->ops->post(c->upstream->executor, task);
+    pthread_mutex_unlock(&c->lock);
+    if (ended)
+        unref(c);
+    return !ended;
+}
 
-static void on_end_letter(ew__task *task) { /* near */
-    relay *r = ew__container_of(task, relay, end_task);
-    const ew_end *end = &r->end;
-    ew_call *near = r->near;
-    r->near = NULL;
-    near->begun = r->request->begun;
-    (void)ew__arena_str(&near->arena, end->trace_id, &near->remote_trace_id); /* for its span; may be missing */
-    if (r->large && ew__arena_adopt(&near->arena, r->large, end->result.len) == EW_OK)
-        r->large = NULL; /* it is sent from there */
-    if (end->status == EW_STATUS_OK)
-        (void)ew__call_done_valid(near, end->result);
+/* ---- outbound to inbound: the end ---- */
+
+static void on_end_message(ew__task *task) { /* inbound loop */
+    cross_call *c = ew__container_of(task, cross_call, end_task);
+    ew_call *inbound = c->inbound;
+    c->inbound = NULL;
+    inbound->begun = c->begun;
+    (void)ew__arena_str(&inbound->arena, c->trace_id, &inbound->remote_trace_id); /* for its span; may be missing */
+    if (c->large && ew__arena_adopt(&inbound->arena, c->large, c->end.result.len) == EW_OK)
+        c->large = NULL; /* it is sent from there */
+    if (c->end.status == EW_STATUS_OK)
+        (void)ew__call_done_valid(inbound, c->end.result);
     else
-        ew__call_fault_as(near, end->origin, &end->fault);
-    ew_call_unref(near);
-    unref(r); /* the near side's */
+        ew__call_fault_as(inbound, c->end.origin, &c->end.fault);
+    ew_call_unref(inbound);
+    unref(c);
 }
 
-static ew_err keep_result(relay *r, ew_str result) {
+/* The last event of the outbound side: the cross_call may be freed meanwhile. */
+static void post_end(cross_call *c) {
+    pthread_mutex_lock(&c->lock);
+    c->ended = true;
+    pthread_mutex_unlock(&c->lock);
+    post_to_inbound(c, &c->end_task, on_end_message);
+}
+
+static void set_local_fault(cross_call *c, ew_str message) {
+    c->end = (ew__end){.status = EW_STATUS_RESOURCE_EXHAUSTED,
+                       .origin = EW_ORIGIN_LOCAL,
+                       .fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED, .message = message}};
+}
+
+static ew_err keep_result(cross_call *c, ew_str result) {
     if (result.len < LARGE)
-        return ew__arena_str(&r->arena, result, &r->end.result);
-    r->large = ew__alloc(r->arena.env, result.len);
-    if (!r->large)
+        return ew__arena_str(&c->arena, result, &c->end.result);
+    c->large = ew__alloc(c->arena.env, result.len);
+    if (!c->large)
         return EW_ENOMEM;
-    memcpy(r->large, result.ptr, result.len);
-    r->end.result = ew__str(r->large, result.len);
+    memcpy(c->large, result.ptr, result.len);
+    c->end.result = ew__str(c->large, result.len);
     return EW_OK;
 }
 
-static void keep_end(relay *r, const ew_end *end) {
-    r->end = *end;
-    if (keep_result(r, end->result) != EW_OK ||
-        ew__arena_str(&r->arena, end->fault.message, &r->end.fault.message) != EW_OK ||
-        ew__arena_str(&r->arena, end->trace_id, &r->end.trace_id) != EW_OK ||
-        ew__arena_str(&r->arena, end->fault.details, &r->end.fault.details) != EW_OK)
-        r->end = (ew_end){.status = EW_STATUS_RESOURCE_EXHAUSTED,
-                          .origin = EW_ORIGIN_LOCAL,
-                          .fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED, .message = EW_STR("out of memory")}};
+static void keep_end(cross_call *c, const ew_call *outbound, const ew__end *end) {
+    c->begun = outbound->begun;
+    c->end = *end;
+    if (keep_result(c, end->result) != EW_OK ||
+        ew__arena_str(&c->arena, end->fault.message, &c->end.fault.message) != EW_OK ||
+        ew__arena_str(&c->arena, end->fault.details, &c->end.fault.details) != EW_OK ||
+        ew__arena_str(&c->arena, outbound->remote_trace_id, &c->trace_id) != EW_OK) {
+        if (c->large)
+            ew__free(c->arena.env, c->large, end->result.len);
+        c->large = NULL;
+        set_local_fault(c, EW_STR("out of memory"));
+    }
 }
 
-static void on_far_end(ew_request *request, const ew_end *end, void *ud) {
-    relay *r = ud;
-    (void)request;
-    keep_end(r, end);
-    r->end_task.fn = on_end_letter;
-    r->near->executor->ops->post(r->near->executor, &r->end_task);
-    unref(r); /* the far side's */
+static void free_input(cross_call *c, input_message *message) {
+    atomic_fetch_sub(&c->input_bytes, message->len);
+    ew__free(c->arena.env, message, sizeof *message + message->len);
 }
 
-/* ---- far to near: chunks, and back that there is room ---- */
-
-static void on_room_letter(ew__task *task) { /* far */
-    relay *r = ew__container_of(task, relay, room_task);
-    r->asked = false;
-    if (r->request->call)
-        ew__call_room(r->request->call);
-    unref(r);
+static input_message *take_held(cross_call *c) {
+    input_message *message = c->held;
+    c->held = message->task.next ? ew__container_of(message->task.next, input_message, task) : NULL;
+    return message;
 }
 
-static void tell_room(relay *r) { /* near */
-    r->wants_room = false;
-    ref(r);
-    r->room_task.fn = on_room_letter;
-    if (!ew__request_post(r->request, &r->room_task))
-        unref(r);
+static void on_outbound_end(ew_call *outbound, const ew__end *end) {
+    cross_call *c = outbound->caller_ud;
+    c->outbound = NULL;
+    while (c->held)
+        free_input(c, take_held(c));
+    keep_end(c, outbound, end);
+    ew__call_release(outbound);
+    post_end(c);
+}
+
+/* ---- outbound to inbound: chunks, and back that there is room ---- */
+
+static void on_room_message(ew__task *task) { /* outbound loop */
+    cross_call *c = ew__container_of(task, cross_call, room_task);
+    c->asked_room = false;
+    if (c->outbound)
+        ew__call_room(c->outbound);
+    unref(c);
+}
+
+static void report_room(cross_call *c) { /* inbound loop */
+    c->wants_room = false;
+    (void)post_to_outbound(c, &c->room_task, on_room_message);
 }
 
 /*
- * The far side was told to wait: because the reader is behind, then room follows; or because many letters were under
- * way, then they have been read by now.
+ * The outbound call waits because the reader of the inbound call is slow: its room follows. Or because many chunks were
+ * under way: those have been passed on by now.
  */
-static void on_ask_letter(ew__task *task) { /* near */
-    relay *r = ew__container_of(task, relay, ask_task);
-    r->wants_room = true;
-    if (r->near && !atomic_load(&r->near->full))
-        tell_room(r);
-    unref(r);
+static void on_ask_room_message(ew__task *task) { /* inbound loop */
+    cross_call *c = ew__container_of(task, cross_call, ask_room_task);
+    c->wants_room = true;
+    if (!atomic_load(&c->inbound->full))
+        report_room(c);
 }
 
-static ew_err on_far_chunk(ew_request *request, ew_str chunk) {
-    relay *r = request->options.ud;
-    ew_err err = ew__call_pass_chunk(r->near, chunk);
+static ew_err on_outbound_chunk(ew_call *outbound, ew_str chunk) {
+    cross_call *c = outbound->caller_ud;
+    ew_err err = ew__call_pass_chunk(c->inbound, chunk);
     if (err == EW_ECANCELLED || err == EW_EENDED)
-        return EW_OK; /* the near call has ended */
-    if (err != EW_FULL)
-        return err;
-    if (!r->asked) {
-        r->asked = true;
-        ref(r);
-        r->ask_task.fn = on_ask_letter;
-        r->near->executor->ops->post(r->near->executor, &r->ask_task);
+        return EW_OK; /* nothing reads it */
+    if (err == EW_FULL && !c->asked_room) {
+        c->asked_room = true;
+        post_to_inbound(c, &c->ask_room_task, on_ask_room_message);
     }
-    return EW_FULL;
+    return err;
 }
 
-/* ---- near to far: input, and back that there is room ---- */
-
-static void on_input_letter(ew__task *task) { /* near */
-    relay *r = ew__container_of(task, relay, input_task);
-    atomic_store(&r->input_told, false);
-    if (r->near)
-        ew__call_input_room(r->near);
-    unref(r);
+static void on_inbound_room(ew_call *inbound) {
+    cross_call *c = inbound->callee_ud;
+    if (c->wants_room)
+        report_room(c);
 }
 
-static void on_far_input_room(ew_request *request, void *ud) {
-    relay *r = ud;
-    (void)request;
-    if (atomic_exchange(&r->input_told, true))
-        return; /* the letter is under way */
-    ref(r);
-    r->input_task.fn = on_input_letter;
-    r->near->executor->ops->post(r->near->executor, &r->input_task);
+/* ---- inbound to outbound: input, and back that there is room ---- */
+
+static void on_input_room_message(ew__task *task) { /* inbound loop */
+    cross_call *c = ew__container_of(task, cross_call, input_room_task);
+    atomic_store(&c->input_room_sent, false);
+    ew__call_input_room(c->inbound);
 }
 
-static ew_err on_near_input(ew_call *near, ew_str chunk) {
-    relay *r = near->callee_ud;
-    ew_err err = ew__request_input(r->request, chunk, false);
-    return err == EW_EENDED ? EW_OK : err; /* the end is under way */
+/* Half of what stalled the input must have been passed on, so that it does not resume for one chunk. */
+static void report_input_room(cross_call *c) {
+    size_t most = c->upstream->executor->limits->in_queue_bytes / 2;
+    if (!c->outbound || !atomic_load(&c->input_stalled) || atomic_load(&c->input_bytes) > most)
+        return;
+    atomic_store(&c->input_stalled, false);
+    if (!atomic_exchange(&c->input_room_sent, true))
+        post_to_inbound(c, &c->input_room_task, on_input_room_message);
 }
 
-static void on_near_input_end(ew_call *near) {
-    relay *r = near->callee_ud;
-    if (ew__request_input(r->request, ew__str(NULL, 0), true) == EW_ENOMEM)
-        ew__request_cancel(r->request, EW__CANCEL_GONE); /* it would wait for ever */
+static bool takes_input(const cross_call *c) { return c->outbound && !c->outbound->input_full; }
+
+static void pass_input(cross_call *c, input_message *message) {
+    (void)ew__call_input(c->outbound, ew__str(message->bytes, message->len)); /* a lost chunk ends the call */
+    free_input(c, message);
 }
 
-static void on_near_cancel(ew_call *near, ew__cancel_why why) {
-    relay *r = near->callee_ud;
-    ew__request_cancel(r->request, why);
+static void pass_input_end(cross_call *c) {
+    if (c->input_over && !c->held && takes_input(c))
+        ew__call_input_end(c->outbound);
 }
 
-static void on_near_room(ew_call *near) {
-    relay *r = near->callee_ud;
-    if (r->wants_room)
-        tell_room(r);
+static void hold_input(cross_call *c, input_message *message) {
+    message->task.next = NULL;
+    if (c->held)
+        c->held_last->task.next = &message->task;
+    else
+        c->held = message;
+    c->held_last = message;
 }
 
-/* ---- the beginning ---- */
-
-static void open_far(ew_call *call) {
-    ew__loop_upstream *there = call->callee_ud;
-    there->open(there, call);
+static void on_input_message(ew__task *task) { /* outbound loop */
+    input_message *message = ew__container_of(task, input_message, task);
+    cross_call *c = message->cross;
+    if (!c->outbound)
+        free_input(c, message);
+    else if (c->held || !takes_input(c))
+        hold_input(c, message);
+    else
+        pass_input(c, message);
+    report_input_room(c);
+    unref(c);
 }
 
-static const ew__callee_ops far_way = {.open = open_far};
-
-static uint64_t time_left(const ew_call *near) {
-    int64_t left = ew_call_deadline_ms(near);
-    return left < 0 ? 0 : left == 0 ? 1 : (uint64_t)left;
+static void on_outbound_input_room(ew_call *outbound) {
+    cross_call *c = outbound->caller_ud;
+    ref(c); /* the call may end while it is fed */
+    while (c->held && takes_input(c))
+        pass_input(c, take_held(c));
+    pass_input_end(c);
+    report_input_room(c);
+    unref(c);
 }
 
-/* The action whose secrets a call has: its own, or that of the call which it goes on for. */
-static ew__action *marked_action(const ew_call *call) {
-    while (call && !call->action)
-        call = call->lender;
-    return call ? ew__action_ref(call->action) : NULL;
+static void on_input_end_message(ew__task *task) { /* outbound loop */
+    cross_call *c = ew__container_of(task, cross_call, input_end_task);
+    c->input_over = true;
+    pass_input_end(c);
+    unref(c);
 }
 
-static relay *new_relay(ew_call *near, ew__loop_upstream *there) {
-    const ew_env *env = near->executor->env;
-    relay *r = ew__zalloc(env, sizeof *r);
-    if (!r)
-        return NULL;
-    atomic_init(&r->refs, 2); /* near and far */
-    r->there = there;
-    (void)ew__upstream_ref(&there->far);
-    ew__arena_init(&r->arena, env, NULL, 0);
-    ew_request_options options = {.action = near->key,
-                                  .input = near->input,
-                                  .context = near->context,
-                                  .labels = near->labels,
-                                  .timeout_ms = time_left(near),
-                                  .stream = near->wants_chunks,
-                                  .input_stream = near->has_input,
-                                  .parent = near,
-                                  .on_end = on_far_end,
-                                  .on_room = on_far_input_room,
-                                  .ud = r};
-    if (ew__request_make(there->executor, &options, &far_way, there, &r->request) != EW_OK) {
-        unref(r);
-        unref(r);
-        return NULL;
+static ew_err on_inbound_input(ew_call *inbound, ew_str chunk) {
+    cross_call *c = inbound->callee_ud;
+    const ew_limits *limits = inbound->executor->limits;
+    if (atomic_load(&c->input_bytes) + chunk.len > limits->out_max_bytes)
+        return EW_ELIMIT;
+    input_message *message = ew__alloc(c->arena.env, sizeof *message + chunk.len);
+    if (!message)
+        return EW_ENOMEM;
+    message->cross = c;
+    message->len = chunk.len;
+    memcpy(message->bytes, chunk.ptr, chunk.len);
+    bool full = atomic_fetch_add(&c->input_bytes, chunk.len) + chunk.len > limits->in_queue_bytes;
+    if (full) /* before the message is posted: its arrival may be what makes room */
+        atomic_store(&c->input_stalled, true);
+    if (post_to_outbound(c, &message->task, on_input_message))
+        return full ? EW_FULL : EW_OK;
+    free_input(c, message);
+    return EW_OK; /* the end is under way */
+}
+
+static void on_inbound_input_end(ew_call *inbound) {
+    cross_call *c = inbound->callee_ud;
+    (void)post_to_outbound(c, &c->input_end_task, on_input_end_message);
+}
+
+/* ---- inbound to outbound: cancel ---- */
+
+static void on_cancel_message(ew__task *task) { /* outbound loop */
+    cross_call *c = ew__container_of(task, cross_call, cancel_task);
+    if (c->outbound)
+        ew__call_cancel(c->outbound, (ew__cancel_why)c->cancel_why);
+    unref(c);
+}
+
+static void on_inbound_cancel(ew_call *inbound, ew__cancel_why why) {
+    cross_call *c = inbound->callee_ud;
+    c->cancel_why = (uint8_t)why;
+    (void)post_to_outbound(c, &c->cancel_task, on_cancel_message);
+}
+
+/* ---- open ---- */
+
+static void open_at_upstream(ew_call *outbound) {
+    ew__loop_upstream *upstream = outbound->callee_ud;
+    upstream->open(upstream, outbound);
+}
+
+static const ew__callee_ops upstream_callee = {.open = open_at_upstream};
+static const ew__caller_ops outbound_caller = {
+    .chunk = on_outbound_chunk, .end = on_outbound_end, .input_room = on_outbound_input_room};
+
+/*
+ * Outbound loop. The inbound call is open until the end has been passed on, so what was set before it was opened can be
+ * read here. It is copied: the outbound call may outlive the inbound one. EW_OK, EW_ENOMEM.
+ */
+static ew_err fill(ew_call *outbound, const ew_call *inbound) {
+    const ew_str from[] = {inbound->key, inbound->input, inbound->context, inbound->labels};
+    ew_str *const to[] = {&outbound->key, &outbound->input, &outbound->context, &outbound->labels};
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++)
+        if (from[i].len && ew__arena_str(&outbound->arena, from[i], to[i]) != EW_OK)
+            return EW_ENOMEM;
+    outbound->secret_input = inbound->secret_input;
+    outbound->secret_output = inbound->secret_output;
+    outbound->wants_chunks = inbound->wants_chunks;
+    outbound->has_input = inbound->has_input;
+    outbound->input_full = inbound->has_input; /* the wire reports when it takes input */
+    outbound->attempt = inbound->attempt;
+    outbound->deadline = inbound->deadline;
+    outbound->hops = inbound->hops;
+    outbound->trace = inbound->trace;
+    outbound->cross_loop = true;
+    return EW_OK;
+}
+
+static void on_open_message(ew__task *task) { /* outbound loop */
+    cross_call *c = ew__container_of(task, cross_call, open_task);
+    ew_call *outbound = ew__call_new(c->upstream->executor, &outbound_caller, c);
+    if (outbound && fill(outbound, c->inbound) == EW_OK) {
+        ref(c); /* the call may end while it is opened */
+        c->outbound = outbound;
+        ew__call_open_on(outbound, &upstream_callee, c->upstream);
+        unref(c);
+        return;
     }
-    r->request->relayed = true;
-    r->request->hops = near->hops;
-    r->request->attempt = near->attempt;
-    if (near->secret_input || near->secret_output)
-        r->request->marked = marked_action(near);
-    r->request->take_chunk = on_far_chunk;
-    atomic_store(&r->request->told_full,
-                 near->has_input); /* no input before the upstream takes it: the call may move */
-    r->near = ew_call_ref(near);
-    return r;
+    if (outbound)
+        ew__call_release(outbound);
+    set_local_fault(c, EW_STR("out of memory, or too many calls"));
+    post_end(c);
 }
 
-/* Whether it is on its way: a loop that has nothing more to do with it may have ended. */
-static bool send_off(relay *r) {
-    ew__loop_upstream *there = r->there;
-    pthread_mutex_lock(there->lock);
-    bool gone = there->gone;
+static cross_call *new_cross_call(ew_call *inbound, ew__loop_upstream *upstream) {
+    const ew_env *env = inbound->executor->env;
+    cross_call *c = ew__zalloc(env, sizeof *c);
+    if (!c)
+        return NULL;
+    atomic_init(&c->refs, 1);
+    c->upstream = upstream;
+    (void)ew__upstream_ref(&upstream->base);
+    pthread_mutex_init(&c->lock, NULL);
+    ew__arena_init(&c->arena, env, NULL, 0);
+    c->inbound = ew_call_ref(inbound);
+    (void)ew__call_trace(inbound);                      /* the outbound loop reads it */
+    atomic_init(&c->input_stalled, inbound->has_input); /* no input before the upstream takes it: the call may move */
+    return c;
+}
+
+/* False: the upstream has gone, and its loop may have ended. */
+static bool post_open(cross_call *c) {
+    ew__loop_upstream *upstream = c->upstream;
+    c->open_task.fn = on_open_message;
+    pthread_mutex_lock(upstream->lock);
+    bool gone = upstream->gone;
     if (!gone)
-        ew__request_open(r->request);
-    pthread_mutex_unlock(there->lock);
+        upstream->executor->ops->post(upstream->executor, &c->open_task);
+    pthread_mutex_unlock(upstream->lock);
     return !gone;
 }
 
-static void on_near_open(ew_call *near) {
-    ew__loop_upstream *there = near->callee_ud;
-    if (near->executor == there->executor) {
-        there->open(there, near);
+static void on_inbound_open(ew_call *inbound) {
+    ew__loop_upstream *upstream = inbound->callee_ud;
+    if (inbound->executor == upstream->executor) {
+        upstream->open(upstream, inbound);
         return;
     }
-    relay *r = new_relay(near, there);
-    if (!r) {
-        ew__call_fail_as(near, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
+    cross_call *c = new_cross_call(inbound, upstream);
+    if (!c) {
+        ew__call_fail_as(inbound, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
         return;
     }
-    near->callee_ud = r;
-    ref(r); /* the end may come before this is over */
-    bool sent = send_off(r);
-    unref(r);
-    if (sent)
+    inbound->callee_ud = c;
+    if (post_open(c))
         return;
-    ew__request_unref(r->request); /* its own reference; ours goes with the relay */
-    r->near = NULL;
-    ew__call_fail_as(near, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, EW_STR("the peer has gone"));
-    ew_call_unref(near);
-    unref(r);
-    unref(r);
+    ew__call_fail_as(inbound, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, EW_STR("the peer has gone"));
+    ew_call_unref(inbound);
+    unref(c);
 }
 
-const ew__callee_ops ew__loop_upstream_callee = {.open = on_near_open,
-                                                 .input = on_near_input,
-                                                 .input_end = on_near_input_end,
-                                                 .cancel = on_near_cancel,
-                                                 .room = on_near_room};
+static const ew__callee_ops inbound_callee = {.open = on_inbound_open,
+                                              .input = on_inbound_input,
+                                              .input_end = on_inbound_input_end,
+                                              .cancel = on_inbound_cancel,
+                                              .room = on_inbound_room};
 
-void ew__loop_upstream_open(ew__upstream *far, ew_call *call) {
-    ew__loop_expect(ew__loop_of(call->executor));
-    ew__call_open_on(call, &ew__loop_upstream_callee, ew__container_of(far, ew__loop_upstream, far));
+void ew__loop_upstream_open(ew__upstream *upstream, ew_call *call) {
+    ew__call_open_on(call, &inbound_callee, ew__container_of(upstream, ew__loop_upstream, base));
 }

@@ -1,6 +1,6 @@
 /*
- * bridge/cross_loop.h: a call that is to be opened on another loop than the one it came to, because only that one can: the
- * connection of a runtime that has dialled us, a program of ours, a process that runs there. Used inside src/api only.
+ * bridge/cross_loop.h: calls to an upstream that lives on another loop than the call: the connection of a runtime that
+ * dialled us, an executable, or a client's process.
  */
 #ifndef EW_BRIDGE_CROSS_LOOP_H
 #define EW_BRIDGE_CROSS_LOOP_H
@@ -8,20 +8,18 @@
 #include "bridge/bridge.h"
 #include <pthread.h>
 
-/* Who opens calls, and where. Its owner keeps it in front of its own memory, and fills in all of it. */
+/* An upstream whose calls can be opened on one executor only. The owner embeds it in its own struct and fills it in. */
 typedef struct ew__loop_upstream ew__loop_upstream;
 struct ew__loop_upstream {
-    ew__upstream far; /* one reference for each call, beside the owner's */
+    ew__upstream base; /* each cross-loop call holds a reference */
     ew__executor *executor;
-    void (*open)(ew__loop_upstream *there,
-                 ew_call *call); /* executor's thread; gives the call another callee, or ends it */
-    pthread_mutex_t *lock;       /* of `gone` */
-    bool gone;                   /* nothing may be posted to executor any more */
+    /* Passes a call of `executor`, which has just been opened, to the callee that serves it, or ends it. */
+    void (*open)(ew__loop_upstream *upstream, ew_call *call);
+    pthread_mutex_t *lock; /* of `gone` */
+    bool gone;             /* no message may be posted to `executor` any more */
 };
 
-/* The callee's end of calls of any loop, which are opened on executor; its ud is the ew__loop_upstream. */
-extern const ew__callee_ops ew__loop_upstream_callee;
-/* far.open */
-void ew__loop_upstream_open(ew__upstream *far, ew_call *call);
+/* For base.open: opens a call of any executor. */
+void ew__loop_upstream_open(ew__upstream *upstream, ew_call *call);
 
 #endif

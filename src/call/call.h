@@ -89,7 +89,7 @@ struct ew_call {
     bool input_full; /* the caller was told to wait with its input */
     bool notify;     /* outgoing: no answer is wanted, where the wire can say so */
     bool traced;     /* an observer has told of its start */
-    bool relayed;    /* outgoing: it continues a call of another loop, which has the span */
+    bool cross_loop; /* outgoing: the call of another loop that it mirrors has the span */
     bool begun;      /* outgoing: it was given to a connection, so that the peer may have it */
     bool deep;    /* the depth of its payloads is checked: a message may have had more than EW_PAYLOAD_DEPTH levels */
     uint8_t hops; /* everywires that it has crossed */

@@ -66,31 +66,18 @@ struct ew__request_piece;
 struct ew_request {
     atomic_uint refs;       /* the client's until the end, the user's until ew_request_free */
     ew__executor *executor; /* while it has not ended */
-    const ew_limits *limits;
-    ew_client *client;         /* NULL when it goes back */
-    ew_call *origin;           /* the call it goes back on, a reference; else NULL */
-    const ew__callee_ops *way; /* how it is opened, when it is not a client that does */
-    void *way_ud;
-    ew_err (*take_chunk)(ew_request *request, ew_str chunk); /* in place of on_chunk: may answer EW_FULL; or NULL */
-    ew_call *call; /* loop thread; NULL before it is opened and after its end */
-    bool begun;    /* the call was, when it ended */
-    uint8_t hops;  /* of the call */
-    uint32_t attempt;
-    ew__action *marked; /* for whose call it is made, and whose secrets it so has; a reference, or NULL */
+    ew_client *client;      /* NULL when it goes back */
+    ew_call *origin;        /* the call it goes back on, a reference; else NULL */
+    ew_call *call;          /* loop thread; NULL before it is opened and after its end */
     ew__call_kind kind;
     ew_request_options options; /* its slices point to memory of this request */
-    ew__trace above;            /* the span it belongs to, when has_above */
+    ew__trace above;            /* the span it belongs to; without trace id: none */
     ew_str above_path;
-    bool has_above;
-    bool relayed; /* as of the call: its span is the one above */
     ew__arena arena;
-    char *large; /* the input, if that is large and no call has it yet */
-    size_t large_size;
+    char *large; /* the input, if it is large and no call has adopted it */
     ew__task open_task, cancel_task;
     atomic_bool cancel_sent;
-    uint8_t cancel_why;    /* ew__cancel_why */
     bool cancel_early;     /* asked before the call was opened; loop thread */
-    bool input_full;       /* the wire asked to wait; loop thread */
     atomic_size_t sending; /* bytes of input that were taken and have not been handed to the wire */
     atomic_bool told_full; /* the sender was asked to wait */
     struct ew__request_piece *held, *held_last; /* input that waits for the wire; loop thread */

@@ -23,34 +23,32 @@ void ew__request_unref(ew_request *request) {
         ew_call_unref(request->origin);
     pthread_cond_destroy(&request->changed);
     pthread_mutex_destroy(&request->lock);
-    if (request->marked)
-        ew__action_unref(request->marked);
-    ew__free(env, request->large, request->large_size);
+    if (request->large)
+        ew__free(env, request->large, request->options.input.len);
     ew__arena_done(&request->kept);
     ew__arena_done(&request->arena);
     ew__free(env, request, sizeof *request);
 }
 
-/* A large input is kept apart: the call takes it over, and is sent from there. */
-static ew_err copy_large(ew_request *request) {
+/* A large input has an allocation of its own, which the call adopts and sends from. */
+static ew_err copy_input(ew_request *request) {
     ew_str *input = &request->options.input;
     if (input->len < LARGE)
-        return EW_OK;
+        return ew__arena_str(&request->arena, *input, input);
     request->large = ew__alloc(request->arena.env, input->len);
     if (!request->large)
         return EW_ENOMEM;
-    request->large_size = input->len;
     memcpy(request->large, input->ptr, input->len);
-    *input = ew__str(NULL, 0);
+    input->ptr = request->large;
     return EW_OK;
 }
 
 static ew_err copy_options(ew_request *request, const ew_request_options *options) {
     request->options = *options;
-    if (copy_large(request) != EW_OK)
+    if (copy_input(request) != EW_OK)
         return EW_ENOMEM;
-    ew_str *const slices[] = {&request->options.action, &request->options.input,       &request->options.context,
-                              &request->options.labels, &request->options.traceparent, &request->options.id};
+    ew_str *const slices[] = {&request->options.action, &request->options.context, &request->options.labels,
+                              &request->options.traceparent, &request->options.id};
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++)
         if (ew__arena_str(&request->arena, *slices[i], slices[i]) != EW_OK)
             return EW_ENOMEM;
@@ -64,7 +62,6 @@ static ew_err copy_parent(ew_request *request, const ew_call *parent) {
     if (!parent || request->options.traceparent.len)
         return EW_OK;
     request->above = *ew__call_trace((ew_call *)(uintptr_t)parent); /* that it is made late is its own affair */
-    request->has_above = true;
     ew__buf_init(&path, request->arena.env, 64 * 1024);
     (void)ew__trace_path(&path, parent->trace_path, parent->key, false);
     ew_err err =
@@ -80,7 +77,6 @@ static ew_err new_request(ew__executor *executor, ew__call_kind kind, const ew_r
         return EW_ENOMEM;
     atomic_init(&request->refs, 1);
     request->executor = executor;
-    request->limits = executor->limits;
     request->kind = kind;
     ew__arena_init(&request->arena, executor->env, NULL, 0);
     ew__arena_init(&request->kept, executor->env, NULL, 0);
@@ -98,8 +94,6 @@ static ew_err new_request(ew__executor *executor, ew__call_kind kind, const ew_r
 
 static ew_err on_chunk(ew_call *call, ew_str json) {
     ew_request *request = call->caller_ud;
-    if (request->take_chunk)
-        return request->take_chunk(request, json);
     if (request->options.on_chunk)
         request->options.on_chunk(request, json, request->options.ud);
     return EW_OK;
@@ -178,7 +172,6 @@ static void on_end(ew_call *call, const ew__end *end) {
     char text[300];
     say_how(request, &told, text, sizeof text);
     request->call = NULL;
-    request->begun = call->begun;
     tell_end(request, &told);
     ew__call_release(call);
 }
@@ -191,38 +184,32 @@ static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end, .input_r
 static ew_err fill_call(ew_request *request, ew_call *call) {
     const ew_request_options *options = &request->options;
     ew__executor *executor = call->executor;
+    bool has_above = request->above.trace_id[0] != '\0';
     call->kind = (uint8_t)request->kind;
     call->key = options->action;
     call->input = options->input.len ? options->input : EW_STR("null");
     if (request->large && options->repeat) {
-        if (ew__arena_str(&call->arena, ew__str(request->large, request->large_size), &call->input) != EW_OK)
+        if (ew__arena_str(&call->arena, options->input, &call->input) != EW_OK)
             return EW_ENOMEM;
-    } else if (request->large) {
-        call->input = ew__str(request->large, request->large_size);
-        if (ew__arena_adopt(&call->arena, request->large, request->large_size) == EW_OK)
-            request->large = NULL; /* else it stays with us; we outlive the call */
+    } else if (request->large && ew__arena_adopt(&call->arena, request->large, options->input.len) == EW_OK) {
+        request->large = NULL; /* else it stays with the request, which outlives the call */
     }
     call->context = options->context;
     call->labels = options->labels;
     call->wants_chunks = options->stream;
     call->has_input = options->input_stream;
-    call->input_full = request->input_full = options->input_stream; /* the wire says when it takes some */
+    call->input_full = options->input_stream; /* the wire reports when it takes input */
     call->notify = options->notify;
-    call->hops = request->hops;
-    call->attempt = request->attempt;
-    call->secret_input = request->marked ? request->marked->secret_input : NULL;
-    call->secret_output = request->marked ? request->marked->secret_output : NULL;
     call->wire_id = options->id;
     if (options->traceparent.len > 0)
         (void)ew__trace_continue(&call->trace, &executor->rng, options->traceparent); /* a fresh one if it is none */
-    else if (request->has_above && (request->relayed || !executor->observer))
-        call->trace = request->above; /* nobody would tell of a span of its own: the peer's hangs on the one above */
-    else if (request->has_above)
+    else if (has_above && !executor->observer)
+        call->trace = request->above; /* it has no span of its own: the peer's is a child of the one above */
+    else if (has_above)
         ew__trace_child(&call->trace, &executor->rng, &request->above);
     else
         ew__trace_new(&call->trace, &executor->rng);
     call->trace_path = request->above_path;
-    call->relayed = request->relayed;
     if (options->timeout_ms) {
         uint64_t now = ew__executor_read_clock(executor);
         call->deadline =
@@ -271,7 +258,7 @@ static void open_request(ew_request *request) {
     if (client)
         ew__pool_open(&client->pool, call);
     else
-        ew__call_open_on(call, request->way, request->way_ud);
+        ew__call_open_on(call, &back, NULL);
 }
 
 static void open_task(ew__task *task) { open_request(ew__container_of(task, ew_request, open_task)); }
@@ -379,32 +366,6 @@ ew_err ew_client_list(ew_client *client, const ew_request_options *options, ew_r
     return start(client, EW__CALL_LIST, &list, ret_request);
 }
 
-ew_err ew__request_make(ew__executor *executor, const ew_request_options *options, const ew__callee_ops *way,
-                        void *way_ud, ew_request **ret_request) {
-    ew_request *request = NULL;
-    ew_err err = new_request(executor, EW__CALL_RUN, options, &request);
-    if (err != EW_OK)
-        return err;
-    atomic_fetch_add(&request->refs, 1);
-    request->way = way;
-    request->way_ud = way_ud;
-    *ret_request = request;
-    return EW_OK;
-}
-
-void ew__request_open(ew_request *request) {
-    request->open_task.fn = open_task;
-    if (ew__executor_here(request->executor))
-        open_request(request);
-    else
-        request->executor->ops->post(request->executor, &request->open_task);
-}
-
-void ew__request_discard(ew_request *request) {
-    ew__request_unref(request);
-    ew__request_unref(request);
-}
-
 ew_err ew_call_back(ew_call *call, const ew_request_options *options, ew_request **ret_request) {
     ew_request *request = NULL;
     if (!call->caller->call_back || options->context.len || options->labels.len)
@@ -418,8 +379,11 @@ ew_err ew_call_back(ew_call *call, const ew_request_options *options, ew_request
     if (err != EW_OK)
         return err;
     request->origin = ew_call_ref(call);
-    request->way = &back;
-    ew__request_open(request); /* in order with what the handler does next */
+    request->open_task.fn = open_task;
+    if (ew__executor_here(request->executor)) /* in order with what the handler does next */
+        open_request(request);
+    else
+        request->executor->ops->post(request->executor, &request->open_task);
     return EW_OK;
 }
 
@@ -446,41 +410,22 @@ ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end) {
 static void cancel_request(ew__task *task) {
     ew_request *request = ew__container_of(task, ew_request, cancel_task);
     if (request->call)
-        ew__call_cancel(request->call, (ew__cancel_why)request->cancel_why);
+        ew__call_cancel(request->call, EW__CANCEL_ASKED);
     else
         request->cancel_early = true;
     ew__request_unref(request);
 }
 
-bool ew__request_post(ew_request *request, ew__task *task) {
-    pthread_mutex_lock(&request->lock);
-    bool ended = request->ended; /* then the client may be gone */
-    if (!ended)
-        request->executor->ops->post(request->executor, task);
-    pthread_mutex_unlock(&request->lock);
-    return !ended;
-}
-
-static void post_cancel(ew_request *request) {
-    atomic_fetch_add(&request->refs, 1);
-    request->cancel_task.fn = cancel_request;
-    if (!ew__request_post(request, &request->cancel_task))
-        ew__request_unref(request);
-}
-
 void ew_request_cancel(ew_request *request) {
-    if (!atomic_exchange(&request->cancel_sent, true))
-        post_cancel(request);
-}
-
-void ew__request_cancel(ew_request *request, ew__cancel_why why) {
     if (atomic_exchange(&request->cancel_sent, true))
         return;
-    request->cancel_why = (uint8_t)why;
-    if (ew__executor_here(request->executor) && request->call)
-        ew__call_cancel(request->call, why);
-    else
-        post_cancel(request);
+    request->cancel_task.fn = cancel_request;
+    pthread_mutex_lock(&request->lock);
+    if (!request->ended) { /* else the client may be gone */
+        atomic_fetch_add(&request->refs, 1);
+        request->executor->ops->post(request->executor, &request->cancel_task);
+    }
+    pthread_mutex_unlock(&request->lock);
 }
 
 ew_request *ew_request_free(ew_request *request) {

@@ -28,7 +28,7 @@ static void free_piece(ew_request *request, struct ew__request_piece *piece) {
 static void tell_room(ew_request *request, bool over) {
     if (!atomic_load(&request->told_full))
         return;
-    if (!over && atomic_load(&request->sending) > request->limits->in_queue_bytes / 2)
+    if (!over && atomic_load(&request->sending) > request->executor->limits->in_queue_bytes / 2)
         return;
     pthread_mutex_lock(&request->lock);
     atomic_store(&request->told_full, false);
@@ -41,8 +41,8 @@ static void tell_room(ew_request *request, bool over) {
 static void give(ew_request *request, struct ew__request_piece *piece) {
     if (request->call && piece->end)
         ew__call_input_end(request->call);
-    else if (request->call && ew__call_input(request->call, ew__str(piece->bytes, piece->len)) == EW_FULL)
-        request->input_full = true;
+    else if (request->call)
+        (void)ew__call_input(request->call, ew__str(piece->bytes, piece->len));
     free_piece(request, piece);
 }
 
@@ -66,7 +66,7 @@ static struct ew__request_piece *unhold(ew_request *request) {
 static void send_piece(ew__task *task) {
     struct ew__request_piece *piece = ew__container_of(task, struct ew__request_piece, task);
     ew_request *request = piece->request;
-    if (request->call && (request->input_full || request->held))
+    if (request->call && (request->call->input_full || request->held))
         hold(request, piece);
     else
         give(request, piece);
@@ -76,8 +76,7 @@ static void send_piece(ew__task *task) {
 
 void ew__request_input_room(ew_request *request) {
     atomic_fetch_add(&request->refs, 1); /* the call may end while it is fed */
-    request->input_full = false;
-    while (request->held && !request->input_full)
+    while (request->held && !(request->call && request->call->input_full))
         give(request, unhold(request));
     tell_room(request, false);
     ew__request_unref(request);
@@ -111,12 +110,12 @@ static ew_err post_piece(ew_request *request, ew_str json, bool end) {
     pthread_mutex_lock(&request->lock);
     if (request->ended) {
         err = EW_EENDED; /* and the client may be gone */
-    } else if (atomic_load(&request->sending) + json.len > request->limits->out_max_bytes) {
+    } else if (atomic_load(&request->sending) + json.len > request->executor->limits->out_max_bytes) {
         err = EW_ELIMIT; /* a sender that did not wait when it was told to */
     } else {
         atomic_fetch_add(&request->refs, 1);
         size_t sending = atomic_fetch_add(&request->sending, json.len) + json.len;
-        err = sending > request->limits->in_queue_bytes ? EW_FULL : EW_OK;
+        err = sending > request->executor->limits->in_queue_bytes ? EW_FULL : EW_OK;
         if (err == EW_FULL) /* before the letter is under way: its arrival may be what makes room */
             atomic_store(&request->told_full, true);
         request->executor->ops->post(request->executor, &piece->task);
@@ -133,39 +132,6 @@ ew_err ew_request_send(ew_request *request, ew_str json) {
 }
 
 ew_err ew_request_send_end(ew_request *request) { return post_piece(request, ew__str(NULL, 0), true); }
-
-/* On the loop thread, while the wire takes nothing. */
-static ew_err hold_copy(ew_request *request, ew_str json, bool end) {
-    if (atomic_load(&request->sending) + json.len > request->limits->out_max_bytes)
-        return EW_ELIMIT;
-    struct ew__request_piece *piece = new_piece(request, json, end);
-    if (!piece)
-        return EW_ENOMEM;
-    hold(request, piece);
-    if (atomic_fetch_add(&request->sending, json.len) + json.len <= request->limits->in_queue_bytes)
-        return EW_OK;
-    atomic_store(&request->told_full, true);
-    return EW_FULL;
-}
-
-ew_err ew__request_input(ew_request *request, ew_str json, bool end) {
-    ew_err err = EW_OK;
-    if (!ew__executor_here(request->executor))
-        return post_piece(request, json, end);
-    if (!request->call)
-        return EW_EENDED;
-    if (request->input_full || request->held)
-        return hold_copy(request, json, end);
-    if (end)
-        ew__call_input_end(request->call);
-    else
-        err = ew__call_input(request->call, json);
-    if (err == EW_FULL) {
-        request->input_full = true;
-        atomic_store(&request->told_full, true);
-    }
-    return err;
-}
 
 ew_err ew_request_wait_room(ew_request *request, uint64_t ms) {
     struct timespec until = ew__cond_until(ms);

@@ -1,5 +1,5 @@
 /*
- * gateway/exec.c: exec actions of an app: each lives on one loop, calls from others reach it by a relay. See gateway.h,
+ * gateway/exec.c: exec actions of an app: each lives on one loop, calls from other loops are cross-loop calls. See gateway.h,
  * sources.h, handler/exec.h.
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,8 +12,8 @@
 
 typedef struct exec_source {
     ew__source source;
-    ew__loop_upstream there;
-    atomic_uint refs; /* the source's, and that of `there` */
+    ew__loop_upstream upstream;
+    atomic_uint refs; /* the source's, and that of `upstream` */
     ew__exec *exec;
     ew__action *action;
     ew__part part;
@@ -30,18 +30,18 @@ static void unref(exec_source *self) {
     ew__free(env, self, sizeof *self);
 }
 
-static void free_there(ew__upstream *far) { unref(ew__container_of(far, exec_source, there.far)); }
+static void free_upstream(ew__upstream *base) { unref(ew__container_of(base, exec_source, upstream.base)); }
 
 static void free_source(ew__source *source) {
     exec_source *self = ew__container_of(source, exec_source, source);
     if (self->action)
         ew__action_unref(self->action);
-    ew__upstream_unref(&self->there.far);
+    ew__upstream_unref(&self->upstream.base);
     unref(self);
 }
 
-static void open_here(ew__loop_upstream *there, ew_call *call) {
-    exec_source *self = ew__container_of(there, exec_source, there);
+static void open_exec(ew__loop_upstream *upstream, ew_call *call) {
+    exec_source *self = ew__container_of(upstream, exec_source, upstream);
     call->callee = &ew__exec_callee;
     call->callee_ud = self->exec;
     ew__exec_callee.open(call);
@@ -55,7 +55,7 @@ static void on_closed(void *ud) {
     ew__part_closed(&self->part);
     pthread_mutex_lock(&sources->lock);
     self->open = false;
-    self->there.gone = true;
+    self->upstream.gone = true;
     pthread_cond_broadcast(&sources->changed);
     pthread_mutex_unlock(&sources->lock);
 }
@@ -67,7 +67,7 @@ static void close_part(ew__part *part) {
 
 static void settle(ew__task *task) {
     exec_source *self = ew__container_of(task, exec_source, settle_task);
-    ew__part_add(ew__container_of(ew__loop_of(self->there.executor), ew__app_loop, loop), &self->part);
+    ew__part_add(ew__container_of(ew__loop_of(self->upstream.executor), ew__app_loop, loop), &self->part);
 }
 
 static void close_exec(ew__task *task) { ew__part_close(&ew__container_of(task, exec_source, close_task)->part); }
@@ -87,7 +87,7 @@ static ew_err start(ew__source *source) {
     exec_source *self = ew__container_of(source, exec_source, source);
     ew_app *app = source->app;
     ew__app_loop *loop = &app->loops[app->n_execs++ % app->n_loops];
-    self->there.executor = &loop->loop.executor;
+    self->upstream.executor = &loop->loop.executor;
     ew__exec_settle(self->exec, &loop->loop);
     self->part.close = close_part;
     self->settle_task.fn = settle;
@@ -95,7 +95,7 @@ static ew_err start(ew__source *source) {
     ew_err err = app->sources.silent ? EW_ECLOSED : offer(self);
     self->open = err == EW_OK;
     if (err == EW_OK && app->started)
-        self->there.executor->ops->post(self->there.executor, &self->settle_task);
+        self->upstream.executor->ops->post(self->upstream.executor, &self->settle_task);
     else if (err == EW_OK)
         settle(&self->settle_task); /* no thread runs the loop yet */
     pthread_mutex_unlock(&app->sources.lock);
@@ -108,7 +108,7 @@ static void stop(ew__source *source) {
     pthread_mutex_lock(&sources->lock);
     if (self->open && !sources->silent) {
         self->close_task.fn = close_exec;
-        self->there.executor->ops->post(self->there.executor, &self->close_task);
+        self->upstream.executor->ops->post(self->upstream.executor, &self->close_task);
     }
     while (self->open)
         pthread_cond_wait(&sources->changed, &sources->lock);
@@ -116,7 +116,7 @@ static void stop(ew__source *source) {
 }
 
 static bool is_busy(const ew__source *source) {
-    return atomic_load(&ew__container_of(source, exec_source, source)->there.far.calls) > 0;
+    return atomic_load(&ew__container_of(source, exec_source, source)->upstream.base.calls) > 0;
 }
 
 static const ew__source_ops ops = {.start = start, .is_busy = is_busy, .stop = stop, .free = free_source};
@@ -125,13 +125,13 @@ static const ew__source_ops ops = {.start = start, .is_busy = is_busy, .stop = s
 
 static ew_err make_action(exec_source *self, ew_str key, const ew_action_options *options) {
     const ew_env *env = self->source.app->env;
-    ew__upstream *far = &self->there.far;
+    ew__upstream *upstream = &self->upstream.base;
     ew__buf descriptor;
     ew__buf_init(&descriptor, env, (size_t)1024 * 1024);
     ew_err err = ew__descriptor_begin(&descriptor, key, options);
     if (err == EW_OK)
         err = ew__buf_char(&descriptor, '}');
-    ew__bridge *bridge = err == EW_OK ? ew__bridge_new(env, &far, &key, 1) : NULL;
+    ew__bridge *bridge = err == EW_OK ? ew__bridge_new(env, &upstream, &key, 1) : NULL;
     if (err == EW_OK)
         err = bridge ? ew__action_new_remote(env, EW_STR(LABEL), key, ew__buf_view(&descriptor), &ew__bridge_callee,
                                              bridge, ew__bridge_drop, &self->action)
@@ -155,12 +155,12 @@ ew_err ew__source_new_exec(ew_app *app, const char *key, const ew_exec_options *
         return EW_ENOMEM;
     atomic_init(&self->refs, 2);
     self->source = (ew__source){.ops = &ops, .app = app};
-    atomic_init(&self->there.far.refs, 1);
-    self->there.far.free = free_there;
-    self->there.far.open = ew__loop_upstream_open;
-    self->there.far.here = true;
-    self->there.open = open_here;
-    self->there.lock = &app->sources.lock;
+    atomic_init(&self->upstream.base.refs, 1);
+    self->upstream.base.free = free_upstream;
+    self->upstream.base.open = ew__source_open_upstream;
+    self->upstream.base.terminal = true;
+    self->upstream.open = open_exec;
+    self->upstream.lock = &app->sources.lock;
     ew_err err = ew__exec_new(app->env, &app->limits, key, options, &self->exec, &problem);
     if (err == EW_OK)
         err = make_action(self, ew_str_from(key), action);

@@ -40,8 +40,8 @@ static void import_unref(ew__import *import) {
     ew__free(env, import, sizeof *import);
 }
 
-static void free_target(ew__upstream *far) {
-    import_unref(ew__container_of(far, ew__import_target, there.far)->import);
+static void free_target(ew__upstream *upstream) {
+    import_unref(ew__container_of(upstream, ew__import_target, upstream.base)->import);
 }
 
 static void free_import(ew__source *source) {
@@ -51,7 +51,7 @@ static void free_import(ew__source *source) {
         ew__import_target *target = &import->targets[i];
         ew__free(env, target->loops, target->n_loops * sizeof *target->loops);
         target->loops = NULL;
-        ew__upstream_unref(&target->there.far);
+        ew__upstream_unref(&target->upstream.base);
     }
     import_unref(import);
 }
@@ -191,8 +191,8 @@ static void on_again(ew__timer *timer, uint64_t now) {
 /* ---- calls ---- */
 
 /* One that only the client reaches: on its thread. */
-static void open_on_client(ew__loop_upstream *there, ew_call *call) {
-    ew__import_target *target = ew__container_of(there, ew__import_target, there);
+static void open_on_client(ew__loop_upstream *upstream, ew_call *call) {
+    ew__import_target *target = ew__container_of(upstream, ew__import_target, upstream);
     if (ew__pool_take(&target->client->pool, call) != EW_OK)
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
                          EW_STR("too many calls wait for the peer"));
@@ -247,8 +247,8 @@ static void refuse(ew_call *call) {
 
 static const ew__callee_ops refused = {.open = refuse};
 
-static void open_on_loop(ew__upstream *far, ew_call *call) {
-    ew__import_target *target = ew__container_of(far, ew__import_target, there.far);
+static void open_on_loop(ew__upstream *upstream, ew_call *call) {
+    ew__import_target *target = ew__container_of(upstream, ew__import_target, upstream.base);
     ew__app_loop *loop = ew__container_of(ew__loop_of(call->executor), ew__app_loop, loop);
     ew__import_loop *at = &target->loops[loop - loop->app->loops];
     ew__loop_expect(&loop->loop);
@@ -282,12 +282,12 @@ static ew_err start_target(ew__import_target *target) {
         target->loops = ew__zalloc(app->env, app->n_loops * sizeof *target->loops);
     if (!target->loops)
         return EW_ENOMEM;
-    target->stopped = target->there.gone = false; /* nobody else knows it yet */
+    target->stopped = target->upstream.gone = false; /* nobody else knows it yet */
     target->n_loops = app->n_loops;
     ew_err err = ew_client_new(target->text, &options, &target->client, &problem);
     if (err != EW_OK)
         return fail(app, err, "import %.120s: %s", target->text, problem ? problem : ew_err_text(err));
-    target->there.executor = &target->client->loop.executor;
+    target->upstream.executor = &target->client->loop.executor;
     return EW_OK;
 }
 
@@ -334,7 +334,7 @@ static void stop_target(ew__import_target *target) {
     }
     while (target->n_open > 0)
         pthread_cond_wait(&sources->changed, &sources->lock);
-    target->there.gone = true;
+    target->upstream.gone = true;
     pthread_mutex_unlock(&sources->lock);
     ew_client *client = target->client;
     if (client)
@@ -351,7 +351,7 @@ static void stop(ew__source *source) {
 static bool is_busy(const ew__source *source) {
     const ew__import *import = ew__container_of(source, ew__import, source);
     for (uint32_t i = 0; i < import->n_targets; i++)
-        if (atomic_load(&import->targets[i].there.far.calls) > 0)
+        if (atomic_load(&import->targets[i].upstream.base.calls) > 0)
             return true;
     return false;
 }
@@ -469,16 +469,16 @@ static ew_err add_target(ew__import *import, ew_str text, bool several, const ew
         return fail(app, err, "%s%s%s", several ? copy : "", several ? ": " : "", problem ? problem : ew_err_text(err));
     *target = (ew__import_target){.import = import, .text = copy, .tls = parsed.tls};
     ew__buf_init(&target->list, import->arena.env, SIZE_MAX / 2); /* limited by list_bytes */
-    ew__upstream *far = &target->there.far;
-    atomic_init(&far->refs, 1);
-    far->free = free_target;
-    far->refuses = parsed.wire->refuses;
-    far->wire = parsed.wire->name;
-    far->traces = (parsed.wire->caps & EW__CAN_TRACE) != 0;
+    ew__upstream *upstream = &target->upstream.base;
+    atomic_init(&upstream->refs, 1);
+    upstream->free = free_target;
+    upstream->refuses = parsed.wire->refuses;
+    upstream->wire = parsed.wire->name;
+    upstream->traces = (parsed.wire->caps & EW__CAN_TRACE) != 0;
     bool dialled = parsed.kind == EW__WHERE_TCP || parsed.kind == EW__WHERE_UNIX;
-    far->open = dialled && !import->client.command ? open_on_loop : ew__loop_upstream_open;
-    target->there.open = open_on_client;
-    target->there.lock = &app->sources.lock;
+    upstream->open = dialled && !import->client.command ? open_on_loop : ew__source_open_upstream;
+    target->upstream.open = open_on_client;
+    target->upstream.lock = &app->sources.lock;
     if (import->n_targets == 0 && ew__arena_str(&import->arena, label_of(import, &parsed), &import->label) != EW_OK)
         return EW_ENOMEM;
     if (!(options && options->refresh_ms))
@@ -606,7 +606,7 @@ ew_err ew__source_new_runner(ew_app *app, const ew_worker_runner *runner, ew__so
 }
 
 ew__upstream *ew__source_runner(ew__source *source) {
-    return &ew__container_of(source, ew__import, source)->targets[0].there.far;
+    return &ew__container_of(source, ew__import, source)->targets[0].upstream.base;
 }
 
 /*

@@ -32,7 +32,7 @@ typedef struct ew__import_loop {
 
 /* One executor of the actions. */
 typedef struct ew__import_target {
-    ew__loop_upstream there; /* where only the client can reach it; else only `far` of it is used */
+    ew__loop_upstream upstream; /* of a peer that is dialled only `base` is used */
     ew__import *import;
     const char *text;
     bool tls;        /* it speaks that */

@@ -17,7 +17,7 @@ typedef struct entry {
     ew_str key;
     ew_str descriptor;
     uint32_t n;
-    ew__upstream *fars[EW__IMPORT_TARGETS_MAX];
+    ew__upstream *upstreams[EW__IMPORT_TARGETS_MAX];
     ew_str names[EW__IMPORT_TARGETS_MAX];
 } entry;
 
@@ -158,10 +158,10 @@ static void place(builder *b, ew__import_target *target, ew_str there, ew_str th
         return;
     }
     entry *e = b->err == EW_OK ? entry_of(b, key, theirs, hops) : NULL;
-    if (!e || e->n == EW__IMPORT_TARGETS_MAX || (e->n > 0 && e->fars[e->n - 1] == &target->there.far))
+    if (!e || e->n == EW__IMPORT_TARGETS_MAX || (e->n > 0 && e->upstreams[e->n - 1] == &target->upstream.base))
         return;
     b->err = ew__arena_str(&b->arena, there, &name);
-    e->fars[e->n] = &target->there.far;
+    e->upstreams[e->n] = &target->upstream.base;
     e->names[e->n++] = name;
 }
 
@@ -192,7 +192,7 @@ static void place_all(builder *b) {
 /* EW_EINVAL: its key is none, it is left out. */
 static ew_err make_action(const ew__import *import, const entry *e, ew__action **ret) {
     const ew_env *env = import->arena.env;
-    ew__bridge *bridge = ew__bridge_new(env, e->fars, e->names, e->n);
+    ew__bridge *bridge = ew__bridge_new(env, e->upstreams, e->names, e->n);
     if (!bridge)
         return EW_ENOMEM;
     ew_err err = ew__action_new_remote(env, import->label, e->key, e->descriptor, &ew__bridge_callee, bridge,

@@ -26,7 +26,7 @@ typedef struct attempt {
     ew__run *run;
     ew_call *call;
     ew__app_runner *runner; /* NULL: an action of the app */
-    ew__upstream *far;      /* of the runner: counts its calls */
+    ew__upstream *upstream; /* of the runner: counts its calls */
     bool response_time;     /* the deadline is the runner's response time, and not the job's */
     held *first, *last;     /* of what its handler said without waiting for room */
     uint32_t n_held;
@@ -99,8 +99,8 @@ static void end_attempt(attempt *a, const ew__outcome *outcome) {
     a->run = NULL;
     if (a->runner)
         a->runner->running--;
-    if (a->far)
-        atomic_fetch_sub_explicit(&a->far->calls, 1, memory_order_release);
+    if (a->upstream)
+        atomic_fetch_sub_explicit(&a->upstream->calls, 1, memory_order_release);
     while (a->first)
         drop_first(a);
     run->ud = NULL;
@@ -390,8 +390,8 @@ static attempt *make_attempt(ew__app_jobs *self, ew__run *run, ew__app_runner *r
 static void start_at_runner(attempt *a) {
     ew__app_runner *runner = a->runner;
     uint64_t limit = a->call->executor->now + EW__MS(runner->response_timeout_ms);
-    ew__upstream *far = ew__source_runner(runner->source);
-    const char *why = fit(a->call, far);
+    ew__upstream *upstream = ew__source_runner(runner->source);
+    const char *why = fit(a->call, upstream);
     runner->running++;
     if (why) {
         ew__outcome outcome = {.kind = EW__OUTCOME_FATAL, .message = ew_str_from(why), .retry_after_ms = -1};
@@ -402,9 +402,9 @@ static void start_at_runner(attempt *a) {
         a->call->deadline = limit;
         a->response_time = true;
     }
-    a->far = far;
-    atomic_fetch_add_explicit(&far->calls, 1, memory_order_relaxed);
-    far->open(far, a->call);
+    a->upstream = upstream;
+    atomic_fetch_add_explicit(&upstream->calls, 1, memory_order_relaxed);
+    upstream->open(upstream, a->call);
 }
 
 static void start_at(ew__app_jobs *self, ew__run *run, ew__app_runner *runner, ew_str name, ew__action *action) {

@@ -11,11 +11,11 @@
 #define GRACE_MAX_MS (UINT64_C(366) * 86400 * 1000) /* a later time means nothing, and adding it must not overflow */
 
 struct ew__remote {
-    ew__loop_upstream there; /* referred to by the runtime, and by each action and call */
-    ew__remotes *all;        /* there.lock is its lock */
-    ew__remote *next, *prev; /* under the lock */
-    ew__runtime *runtime;    /* executor's thread only; NULL: it has gone */
-    ew__action **actions;    /* what it offers; under the lock */
+    ew__loop_upstream upstream; /* the runtime, each action and each call hold a reference */
+    ew__remotes *all;           /* upstream.lock is its lock */
+    ew__remote *next, *prev;    /* under the lock */
+    ew__runtime *runtime;       /* executor's thread only; NULL: it has gone */
+    ew__action **actions;       /* what it offers; under the lock */
     size_t n_actions;
     char id[256]; /* under the lock, as its length; 0: none was claimed */
     size_t id_len;
@@ -40,8 +40,8 @@ struct ew__away {
 
 /* ---- memory ---- */
 
-static void free_remote(ew__upstream *far) {
-    ew__remote *remote = ew__container_of(far, ew__remote, there.far);
+static void free_remote(ew__upstream *upstream) {
+    ew__remote *remote = ew__container_of(upstream, ew__remote, upstream.base);
     ew__free(remote->all->app->env, remote, sizeof *remote);
 }
 
@@ -87,8 +87,8 @@ static ew_err make_actions(ew__remote *remote, const ew__runtime *runtime, ew__a
     ew_err err = actions ? EW_OK : EW_ENOMEM;
     for (size_t i = 0; i < room && err != EW_ENOMEM; i++) {
         const ew__offer *offer = &offers->items[i];
-        ew__upstream *far = &remote->there.far;
-        ew__bridge *bridge = ew__bridge_new(env, &far, &offer->key, 1);
+        ew__upstream *upstream = &remote->upstream.base;
+        ew__bridge *bridge = ew__bridge_new(env, &upstream, &offer->key, 1);
         err = bridge ? ew__action_new_remote(env, runtime->self.id, offer->key, offer->descriptor, &ew__bridge_callee,
                                              bridge, ew__bridge_drop, &actions[n])
                      : EW_ENOMEM;
@@ -106,7 +106,7 @@ static void leave(ew__task *task) {
     ew__remote *remote = ew__container_of(task, ew__remote, leave_task);
     if (remote->runtime)
         ew__link_close(remote->runtime->link, EW_EEXISTS);
-    ew__upstream_unref(&remote->there.far);
+    ew__upstream_unref(&remote->upstream.base);
 }
 
 static ew_str id_of(const ew__remote *remote) { return ew__str(remote->id, remote->id_len); }
@@ -127,15 +127,15 @@ static void replace_others(const ew__remote *newer) {
             continue;
         older->replaced = true;
         older->leave_task.fn = leave;
-        (void)ew__upstream_ref(&older->there.far);
-        older->there.executor->ops->post(older->there.executor, &older->leave_task);
+        (void)ew__upstream_ref(&older->upstream.base);
+        older->upstream.executor->ops->post(older->upstream.executor, &older->leave_task);
     }
 }
 
 /* ---- calls ---- */
 
-static void open_on_runtime(ew__loop_upstream *there, ew_call *call) {
-    ew__runtime *runtime = ew__container_of(there, ew__remote, there)->runtime;
+static void open_on_runtime(ew__loop_upstream *upstream, ew_call *call) {
+    ew__runtime *runtime = ew__container_of(upstream, ew__remote, upstream)->runtime;
     if (!runtime || ew__runtime_leaving(runtime))
         ew__away_fail(call, EW_STR("the runtime has gone"));
     else if (ew__runtime_send(runtime, call) != EW_OK)
@@ -149,14 +149,14 @@ static ew__remote *new_remote(ew__remotes *all, ew__server *server, ew__runtime 
     ew__remote *remote = ew__zalloc(all->app->env, sizeof *remote);
     if (!remote)
         return NULL;
-    atomic_init(&remote->there.far.refs, 1);
-    remote->there.far.free = free_remote;
-    remote->there.far.open = ew__loop_upstream_open;
-    remote->there.far.refuses = ew__wire_by_name(EW_STR("reflection"))->refuses;
-    remote->there.far.traces = true;
-    remote->there.executor = &server->loop->executor;
-    remote->there.open = open_on_runtime;
-    remote->there.lock = &all->app->sources.lock;
+    atomic_init(&remote->upstream.base.refs, 1);
+    remote->upstream.base.free = free_remote;
+    remote->upstream.base.open = ew__source_open_upstream;
+    remote->upstream.base.refuses = ew__wire_by_name(EW_STR("reflection"))->refuses;
+    remote->upstream.base.traces = true;
+    remote->upstream.executor = &server->loop->executor;
+    remote->upstream.open = open_on_runtime;
+    remote->upstream.lock = &all->app->sources.lock;
     remote->all = all;
     remote->runtime = runtime;
     runtime->ud = remote;
@@ -301,7 +301,7 @@ void ew__remote_gone(ew__server *server, ew__runtime *runtime) {
     ew__away *away = new_away(remote, loop);
     pthread_mutex_lock(&all->app->sources.lock);
     EW__LIST_REMOVE(all->first, remote);
-    remote->there.gone = true;
+    remote->upstream.gone = true;
     bool kept = away && keep_away(all, remote, away);
     free_actions(all->app->env, remote->actions, remote->n_actions);
     remote->actions = NULL;
@@ -314,5 +314,5 @@ void ew__remote_gone(ew__server *server, ew__runtime *runtime) {
         ew__timer_stop(&loop->loop.executor.timers, &away->timer);
         free_away(away);
     }
-    ew__upstream_unref(&remote->there.far);
+    ew__upstream_unref(&remote->upstream.base);
 }

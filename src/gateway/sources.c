@@ -4,6 +4,7 @@
  */
 #include "gateway/app.h"
 #include "base/thread.h"
+#include "bridge/cross_loop.h"
 #include <stdio.h>
 
 #define RETIRE_MS 1000     /* at least: loops may use the list of before so long */
@@ -23,6 +24,11 @@ static void drop_actions(ew__source *source) {
     ew__free(env, (void *)source->actions, source->n_actions * sizeof *source->actions);
     source->actions = NULL;
     source->n_actions = 0;
+}
+
+void ew__source_open_upstream(ew__upstream *upstream, ew_call *call) {
+    ew__loop_expect(ew__loop_of(call->executor));
+    ew__loop_upstream_open(upstream, call);
 }
 
 void ew__source_free(ew__source *source) {

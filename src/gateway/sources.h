@@ -70,6 +70,8 @@ ew_err ew__source_new_exec(ew_app *app, const char *key, const ew_exec_options *
  */
 ew_err ew__source_new_runner(ew_app *app, const ew_worker_runner *runner, ew__source **ret);
 struct ew__upstream *ew__source_runner(ew__source *source);
+/* ew__upstream.open of an ew__loop_upstream of an app. */
+void ew__source_open_upstream(struct ew__upstream *upstream, ew_call *call);
 void ew__source_free(ew__source *source); /* one that was never added */
 
 /* Before the start. */

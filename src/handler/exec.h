@@ -1,6 +1,6 @@
 /*
  * handler/exec.h: programs as handlers. One ew__exec is one action's programs: a process for each call, or a few that
- * stay. It lives on one loop; calls of other loops come through a relay. May include: base, json, call, io.
+ * stay. It lives on one loop; calls of other loops are cross-loop calls. May include: base, json, call, io.
  */
 #ifndef EW_HANDLER_EXEC_H
 #define EW_HANDLER_EXEC_H

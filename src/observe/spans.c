@@ -192,7 +192,7 @@ static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t d
 }
 
 /* A call that crosses loops has one span, on the loop that it arrived on. */
-static bool is_recorded(const ew_call *call) { return call->kind == EW__CALL_RUN && !call->relayed; }
+static bool is_recorded(const ew_call *call) { return call->kind == EW__CALL_RUN && !call->cross_loop; }
 
 static void on_opened(ew__observer *observer, ew_call *call) {
     if (is_recorded(call))

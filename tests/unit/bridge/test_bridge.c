@@ -10,31 +10,31 @@ static void test_what_crosses(void **state) {
     (void)state;
     setting s;
     begin(&s, 1);
-    ew_call *near = make(&s);
-    near->input = EW_STR("{\"big\":12345678901234567890}");
-    near->context = EW_STR("{\"user\":1}");
-    near->labels = EW_STR("{\"a\":\"b\"}");
-    near->deadline = s.w.executor.now + EW__MS(500);
-    near->attempt = 3;
-    near->hops = 2;
-    open_near(&s);
-    ew_call *far = fars[0].call;
-    assert_non_null(far);
-    assert_true(ew__str_is(far->key, EW_STR("/flow/a")));
-    assert_ptr_equal(far->input.ptr, near->input.ptr); /* the very bytes */
-    assert_ptr_equal(far->context.ptr, near->context.ptr);
-    assert_ptr_equal(far->labels.ptr, near->labels.ptr);
-    assert_int_equal(far->deadline, near->deadline);
-    assert_int_equal(far->attempt, 3);
-    assert_int_equal(far->hops, 3);
-    assert_true(far->wants_chunks);
-    assert_int_equal(atomic_load(&fars[0].far.calls), 1);
-    assert_int_equal(ew__call_chunk_valid(far, EW_STR("1")), EW_OK);
-    assert_int_equal(near_one.n_chunks, 1);
-    far_done(&fars[0], EW_STR("\"good\""));
-    assert_int_equal(near_one.n_ends, 1);
-    assert_int_equal(near_one.status, EW_STATUS_OK);
-    assert_string_equal(near_one.text, "\"good\"");
+    ew_call *inbound = make(&s);
+    inbound->input = EW_STR("{\"big\":12345678901234567890}");
+    inbound->context = EW_STR("{\"user\":1}");
+    inbound->labels = EW_STR("{\"a\":\"b\"}");
+    inbound->deadline = s.w.executor.now + EW__MS(500);
+    inbound->attempt = 3;
+    inbound->hops = 2;
+    open_inbound(&s);
+    ew_call *outbound = upstreams[0].call;
+    assert_non_null(outbound);
+    assert_true(ew__str_is(outbound->key, EW_STR("/flow/a")));
+    assert_ptr_equal(outbound->input.ptr, inbound->input.ptr); /* the very bytes */
+    assert_ptr_equal(outbound->context.ptr, inbound->context.ptr);
+    assert_ptr_equal(outbound->labels.ptr, inbound->labels.ptr);
+    assert_int_equal(outbound->deadline, inbound->deadline);
+    assert_int_equal(outbound->attempt, 3);
+    assert_int_equal(outbound->hops, 3);
+    assert_true(outbound->wants_chunks);
+    assert_int_equal(atomic_load(&upstreams[0].base.calls), 1);
+    assert_int_equal(ew__call_chunk_valid(outbound, EW_STR("1")), EW_OK);
+    assert_int_equal(caller.n_chunks, 1);
+    upstream_done(&upstreams[0], EW_STR("\"good\""));
+    assert_int_equal(caller.n_ends, 1);
+    assert_int_equal(caller.status, EW_STATUS_OK);
+    assert_string_equal(caller.text, "\"good\"");
     finish(&s, 1);
 }
 
@@ -43,18 +43,18 @@ static void test_a_fault_crosses(void **state) {
     setting s;
     begin(&s, 1);
     make(&s);
-    open_near(&s);
-    ew_call *call = fars[0].call;
+    open_inbound(&s);
+    ew_call *call = upstreams[0].call;
     ew_fault fault = {.status = EW_STATUS_ABORTED,
                       .message = EW_STR("no"),
                       .details = EW_STR("{\"x\":1}"),
                       .retryable = true,
                       .retry_after_ms = 1500};
     assert_int_equal(ew_call_fail_with(call, &fault), EW_OK);
-    assert_int_equal(near_one.status, EW_STATUS_ABORTED);
-    assert_string_equal(near_one.text, "no");
-    assert_int_equal(near_one.fault.retry_after_ms, 1500);
-    assert_true(near_one.fault.retryable);
+    assert_int_equal(caller.status, EW_STATUS_ABORTED);
+    assert_string_equal(caller.text, "no");
+    assert_int_equal(caller.fault.retry_after_ms, 1500);
+    assert_true(caller.fault.retryable);
     finish(&s, 1);
 }
 
@@ -77,12 +77,12 @@ static void test_stack_traces(void **state) {
         begin(&s, 1);
         s.w.executor.stack_traces = (uint8_t)rows[i].policy;
         make(&s)->who = rows[i].who;
-        open_near(&s);
-        near_one.call->who = NULL; /* it is valid until the call is opened */
+        open_inbound(&s);
+        caller.call->who = NULL; /* it is valid until the call is opened */
         ew_fault fault = {.status = EW_STATUS_ABORTED, .message = EW_STR("no"), .details = ew_str_from(with)};
-        assert_int_equal(ew_call_fail_with(fars[0].call, &fault), EW_OK);
-        assert_string_equal(near_one.text, "no");
-        assert_string_equal(near_one.details, rows[i].details);
+        assert_int_equal(ew_call_fail_with(upstreams[0].call, &fault), EW_OK);
+        assert_string_equal(caller.text, "no");
+        assert_string_equal(caller.details, rows[i].details);
         finish(&s, 1);
     }
 }
@@ -93,27 +93,27 @@ static void test_trace(void **state) {
     setting s;
     for (int traces = 0; traces < 2; traces++) {
         begin(&s, 1);
-        fars[0].far.traces = traces != 0;
-        ew_call *near = make(&s);
-        open_near(&s);
-        assert_int_equal(fars[0].call->trace.trace_id[0] != 0, traces != 0);
+        upstreams[0].base.traces = traces != 0;
+        ew_call *inbound = make(&s);
+        open_inbound(&s);
+        assert_int_equal(upstreams[0].call->trace.trace_id[0] != 0, traces != 0);
         if (traces) {
-            assert_memory_equal(fars[0].call->trace.trace_id, near->trace.trace_id, 32);
-            assert_memory_equal(fars[0].call->trace.span_id, near->trace.span_id, 16);
+            assert_memory_equal(upstreams[0].call->trace.trace_id, inbound->trace.trace_id, 32);
+            assert_memory_equal(upstreams[0].call->trace.span_id, inbound->trace.span_id, 16);
         }
-        far_done(&fars[0], EW_STR("1"));
+        upstream_done(&upstreams[0], EW_STR("1"));
         finish(&s, 1);
     }
     ew__observer spans = {.spans = true};
     begin(&s, 1);
     s.w.executor.observer = &spans;
-    ew_call *near = make(&s);
-    open_near(&s);
-    assert_memory_equal(fars[0].call->trace.trace_id, near->trace.trace_id, 32);
-    assert_memory_equal(fars[0].call->trace.parent_id, near->trace.span_id, 16);
-    assert_memory_not_equal(fars[0].call->trace.span_id, near->trace.span_id, 16);
-    assert_true(ew__str_is(fars[0].call->trace_path, EW_STR("/{x,t:flow}")));
-    far_done(&fars[0], EW_STR("1"));
+    ew_call *inbound = make(&s);
+    open_inbound(&s);
+    assert_memory_equal(upstreams[0].call->trace.trace_id, inbound->trace.trace_id, 32);
+    assert_memory_equal(upstreams[0].call->trace.parent_id, inbound->trace.span_id, 16);
+    assert_memory_not_equal(upstreams[0].call->trace.span_id, inbound->trace.span_id, 16);
+    assert_true(ew__str_is(upstreams[0].call->trace_path, EW_STR("/{x,t:flow}")));
+    upstream_done(&upstreams[0], EW_STR("1"));
     s.w.executor.observer = NULL;
     finish(&s, 1);
 }
@@ -131,21 +131,21 @@ static void test_what_a_wire_cannot_carry(void **state) {
     setting s;
     for (int way = 0; way < 3; way++) {
         begin(&s, 1);
-        fars[0].far.refuses = refuses_extras;
-        ew_call *near = make(&s);
-        near->input = way == 1 ? EW_STR("5") : EW_STR("{}");
-        near->has_input = way == 2;
-        near->context = EW_STR("{\"c\":1}");
-        near->labels = EW_STR("{\"l\":\"1\"}");
-        open_near(&s);
+        upstreams[0].base.refuses = refuses_extras;
+        ew_call *inbound = make(&s);
+        inbound->input = way == 1 ? EW_STR("5") : EW_STR("{}");
+        inbound->has_input = way == 2;
+        inbound->context = EW_STR("{\"c\":1}");
+        inbound->labels = EW_STR("{\"l\":\"1\"}");
+        open_inbound(&s);
         if (way == 0) {
-            assert_int_equal(fars[0].call->context.len, 7);
-            assert_int_equal(fars[0].call->labels.len, 0); /* left behind */
-            far_done(&fars[0], EW_STR("1"));
+            assert_int_equal(upstreams[0].call->context.len, 7);
+            assert_int_equal(upstreams[0].call->labels.len, 0); /* left behind */
+            upstream_done(&upstreams[0], EW_STR("1"));
         } else {
-            assert_int_equal(fars[0].n_opens, 0);
-            assert_int_equal(near_one.status, way == 1 ? EW_STATUS_INVALID_ARGUMENT : EW_STATUS_UNIMPLEMENTED);
-            assert_string_equal(near_one.text, way == 1 ? "objects only" : "no input streams");
+            assert_int_equal(upstreams[0].n_opens, 0);
+            assert_int_equal(caller.status, way == 1 ? EW_STATUS_INVALID_ARGUMENT : EW_STATUS_UNIMPLEMENTED);
+            assert_string_equal(caller.text, way == 1 ? "objects only" : "no input streams");
         }
         finish(&s, 1);
     }
@@ -156,19 +156,19 @@ static void test_hops_end(void **state) {
     setting s;
     for (int here = 0; here < 2; here++) {
         begin(&s, 1);
-        fars[0].far.here = here != 0;
+        upstreams[0].base.terminal = here != 0;
         make(&s)->hops = EW__HOPS_MAX;
-        open_near(&s);
-        assert_int_equal(fars[0].n_opens, here);
+        open_inbound(&s);
+        assert_int_equal(upstreams[0].n_opens, here);
         if (here)
-            far_done(&fars[0], EW_STR("1"));
-        assert_int_equal(near_one.status, here ? EW_STATUS_OK : EW_STATUS_FAILED_PRECONDITION);
+            upstream_done(&upstreams[0], EW_STR("1"));
+        assert_int_equal(caller.status, here ? EW_STATUS_OK : EW_STATUS_FAILED_PRECONDITION);
         finish(&s, 1);
         begin(&s, 1);
         make(&s)->hops = EW__HOPS_MAX - 1;
-        open_near(&s);
-        assert_int_equal(fars[0].call->hops, EW__HOPS_MAX);
-        far_done(&fars[0], EW_STR("1"));
+        open_inbound(&s);
+        assert_int_equal(upstreams[0].call->hops, EW__HOPS_MAX);
+        upstream_done(&upstreams[0], EW_STR("1"));
         finish(&s, 1);
     }
 }
@@ -181,19 +181,19 @@ static void test_large_payloads_are_lent(void **state) {
     ew__out out;
     begin(&s, 1);
     ew__out_init(&out, &s.w.executor.blocks);
-    ew_call *near = make(&s);
-    char *input = ew__arena_alloc(&near->arena, size);
+    ew_call *inbound = make(&s);
+    char *input = ew__arena_alloc(&inbound->arena, size);
     memset(input, '1', size);
-    near->input = ew__str(input, size);
-    open_near(&s);
-    ew_call *far = fars[0].call;
-    ew__call_write(far, &out, far->input);
+    inbound->input = ew__str(input, size);
+    open_inbound(&s);
+    ew_call *outbound = upstreams[0].call;
+    ew__call_write(outbound, &out, outbound->input);
     assert_int_equal(out.bytes, size);
-    assert_true(atomic_load(&near->refs) >= 3); /* the caller's, the callee's, the bridge's, and the queue's */
-    unsigned before = atomic_load(&near->refs);
+    assert_true(atomic_load(&inbound->refs) >= 3); /* the caller's, the callee's, the bridge's, and the queue's */
+    unsigned before = atomic_load(&inbound->refs);
     ew__out_consume(&out, size);
-    assert_int_equal(atomic_load(&near->refs), before - 1);
-    far_done(&fars[0], EW_STR("1"));
+    assert_int_equal(atomic_load(&inbound->refs), before - 1);
+    upstream_done(&upstreams[0], EW_STR("1"));
     ew__out_done(&out);
     finish(&s, 1);
 }
@@ -205,81 +205,81 @@ static void test_back_pressure_of_chunks(void **state) {
     setting s;
     begin(&s, 1);
     make(&s);
-    open_near(&s);
-    near_one.full = true;
-    assert_int_equal(ew__call_chunk_valid(fars[0].call, EW_STR("1")), EW_FULL);
-    assert_int_equal(fars[0].n_rooms, 0);
-    near_one.full = false;
-    ew__call_room(near_one.call);
-    assert_int_equal(fars[0].n_rooms, 1);
-    assert_int_equal(ew__call_chunk_valid(fars[0].call, EW_STR("2")), EW_OK);
-    assert_int_equal(near_one.n_chunks, 2);
-    far_done(&fars[0], EW_STR("3"));
+    open_inbound(&s);
+    caller.full = true;
+    assert_int_equal(ew__call_chunk_valid(upstreams[0].call, EW_STR("1")), EW_FULL);
+    assert_int_equal(upstreams[0].n_rooms, 0);
+    caller.full = false;
+    ew__call_room(caller.call);
+    assert_int_equal(upstreams[0].n_rooms, 1);
+    assert_int_equal(ew__call_chunk_valid(upstreams[0].call, EW_STR("2")), EW_OK);
+    assert_int_equal(caller.n_chunks, 2);
+    upstream_done(&upstreams[0], EW_STR("3"));
     finish(&s, 1);
 }
 
-/* The reader's buffer is full: both calls are over for their callers, and the far callee is told to stop. */
+/* The reader's buffer is full: both calls are over for their callers, and the upstream is cancelled. */
 static void test_a_lost_chunk(void **state) {
     (void)state;
     setting s;
     begin(&s, 1);
     make(&s);
-    open_near(&s);
-    near_one.chunk_error = EW_ELIMIT;
-    assert_int_equal(ew__call_chunk_valid(fars[0].call, EW_STR("1")), EW_ELIMIT);
-    assert_int_equal(near_one.n_ends, 1);
-    assert_int_equal(near_one.status, EW_STATUS_RESOURCE_EXHAUSTED);
-    assert_int_equal(fars[0].n_cancels, 1);
-    far_fail(&fars[0], EW_STATUS_CANCELLED, "stopped");
-    assert_int_equal(near_one.n_ends, 1);
+    open_inbound(&s);
+    caller.chunk_error = EW_ELIMIT;
+    assert_int_equal(ew__call_chunk_valid(upstreams[0].call, EW_STR("1")), EW_ELIMIT);
+    assert_int_equal(caller.n_ends, 1);
+    assert_int_equal(caller.status, EW_STATUS_RESOURCE_EXHAUSTED);
+    assert_int_equal(upstreams[0].n_cancels, 1);
+    upstream_fail(&upstreams[0], EW_STATUS_CANCELLED, "stopped");
+    assert_int_equal(caller.n_ends, 1);
     finish(&s, 1);
 }
 
-static void test_input_waits_for_the_far_side(void **state) {
+static void test_input_waits_for_the_upstream(void **state) {
     (void)state;
     setting s;
     begin(&s, 1);
     make(&s)->has_input = true;
-    open_near(&s);
-    ew_call *near = near_one.call, *far = fars[0].call;
-    assert_true(far->input_full); /* until its wire says that it takes some */
-    assert_int_equal(ew__call_input(near, EW_STR("1")), EW_OK);
-    assert_int_equal(ew__call_input(near, EW_STR("2")), EW_OK);
-    assert_int_equal(fars[0].n_inputs, 0);
-    ew__call_input_room(far);
-    assert_string_equal(fars[0].inputs, "1,2,");
-    fars[0].input_full = true;
-    assert_int_equal(ew__call_input(near, EW_STR("3")), EW_FULL);
-    assert_int_equal(ew__call_input(near, EW_STR("4")), EW_OK); /* kept */
-    ew__call_input_end(near);
-    assert_int_equal(fars[0].n_input_ends, 0);
-    assert_string_equal(fars[0].inputs, "1,2,3,");
-    fars[0].input_full = false;
-    ew__call_input_room(far);
-    assert_string_equal(fars[0].inputs, "1,2,3,4,");
-    assert_int_equal(fars[0].n_input_ends, 1);
-    assert_int_equal(near_one.n_rooms, 1);
-    far_done(&fars[0], EW_STR("10"));
+    open_inbound(&s);
+    ew_call *inbound = caller.call, *outbound = upstreams[0].call;
+    assert_true(outbound->input_full); /* until its wire says that it takes some */
+    assert_int_equal(ew__call_input(inbound, EW_STR("1")), EW_OK);
+    assert_int_equal(ew__call_input(inbound, EW_STR("2")), EW_OK);
+    assert_int_equal(upstreams[0].n_inputs, 0);
+    ew__call_input_room(outbound);
+    assert_string_equal(upstreams[0].inputs, "1,2,");
+    upstreams[0].input_full = true;
+    assert_int_equal(ew__call_input(inbound, EW_STR("3")), EW_FULL);
+    assert_int_equal(ew__call_input(inbound, EW_STR("4")), EW_OK); /* kept */
+    ew__call_input_end(inbound);
+    assert_int_equal(upstreams[0].n_input_ends, 0);
+    assert_string_equal(upstreams[0].inputs, "1,2,3,");
+    upstreams[0].input_full = false;
+    ew__call_input_room(outbound);
+    assert_string_equal(upstreams[0].inputs, "1,2,3,4,");
+    assert_int_equal(upstreams[0].n_input_ends, 1);
+    assert_int_equal(caller.n_rooms, 1);
+    upstream_done(&upstreams[0], EW_STR("10"));
     finish(&s, 1);
 }
 
-/* ... also one that was passed on at once, and filled the far side. */
+/* ... also one that was passed on at once, and filled the upstream. */
 static void test_input_goes_on(void **state) {
     (void)state;
     setting s;
     begin(&s, 1);
     make(&s)->has_input = true;
-    open_near(&s);
-    ew__call_input_room(fars[0].call);
-    fars[0].input_full = true;
-    assert_int_equal(ew__call_input(near_one.call, EW_STR("1")), EW_FULL);
-    assert_int_equal(near_one.n_rooms, 0);
-    fars[0].input_full = false;
-    ew__call_input_room(fars[0].call);
-    assert_int_equal(near_one.n_rooms, 1);
-    assert_int_equal(ew__call_input(near_one.call, EW_STR("2")), EW_OK);
-    assert_string_equal(fars[0].inputs, "1,2,");
-    far_done(&fars[0], EW_STR("3"));
+    open_inbound(&s);
+    ew__call_input_room(upstreams[0].call);
+    upstreams[0].input_full = true;
+    assert_int_equal(ew__call_input(caller.call, EW_STR("1")), EW_FULL);
+    assert_int_equal(caller.n_rooms, 0);
+    upstreams[0].input_full = false;
+    ew__call_input_room(upstreams[0].call);
+    assert_int_equal(caller.n_rooms, 1);
+    assert_int_equal(ew__call_input(caller.call, EW_STR("2")), EW_OK);
+    assert_string_equal(upstreams[0].inputs, "1,2,");
+    upstream_done(&upstreams[0], EW_STR("3"));
     finish(&s, 1);
 }
 
@@ -288,21 +288,21 @@ static void test_input_is_bounded(void **state) {
     setting s;
     begin(&s, 1);
     make(&s)->has_input = true;
-    open_near(&s);
+    open_inbound(&s);
     ew_err err = EW_OK;
     unsigned n = 0;
     while (err == EW_OK && n < 10000) {
-        err = ew__call_input(near_one.call, EW_STR("1"));
+        err = ew__call_input(caller.call, EW_STR("1"));
         n++;
     }
     assert_int_equal(err, EW_FULL);
     assert_int_equal(n, s.w.limits.in_queue_items);
-    ew__call_input_room(fars[0].call);
-    assert_int_equal(fars[0].n_inputs, n);
-    assert_int_equal(near_one.n_rooms, 1);
-    ew__call_input_end(near_one.call);
-    assert_int_equal(fars[0].n_input_ends, 1);
-    far_done(&fars[0], EW_STR("1"));
+    ew__call_input_room(upstreams[0].call);
+    assert_int_equal(upstreams[0].n_inputs, n);
+    assert_int_equal(caller.n_rooms, 1);
+    ew__call_input_end(caller.call);
+    assert_int_equal(upstreams[0].n_input_ends, 1);
+    upstream_done(&upstreams[0], EW_STR("1"));
     finish(&s, 1);
 }
 
@@ -315,14 +315,14 @@ static void test_cancel(void **state) {
     for (size_t i = 0; i < sizeof whys / sizeof *whys; i++) {
         begin(&s, 1);
         make(&s);
-        open_near(&s);
-        ew__call_cancel(near_one.call, whys[i]);
-        assert_int_equal(fars[0].n_cancels, 1);
-        assert_int_equal(fars[0].why, whys[i]);
-        assert_int_equal(near_one.n_ends, 0); /* it still ends once */
-        far_fail(&fars[0], EW_STATUS_CANCELLED, "stopped");
-        assert_int_equal(near_one.n_ends, 1);
-        assert_int_equal(near_one.status, EW_STATUS_CANCELLED);
+        open_inbound(&s);
+        ew__call_cancel(caller.call, whys[i]);
+        assert_int_equal(upstreams[0].n_cancels, 1);
+        assert_int_equal(upstreams[0].why, whys[i]);
+        assert_int_equal(caller.n_ends, 0); /* it still ends once */
+        upstream_fail(&upstreams[0], EW_STATUS_CANCELLED, "stopped");
+        assert_int_equal(caller.n_ends, 1);
+        assert_int_equal(caller.status, EW_STATUS_CANCELLED);
         finish(&s, 1);
     }
 }
@@ -332,29 +332,29 @@ static void test_the_caller_goes(void **state) {
     setting s;
     begin(&s, 1);
     make(&s);
-    open_near(&s);
-    ew__call_release(near_one.call);
-    near_one.call = NULL;
-    assert_int_equal(fars[0].n_cancels, 1);
-    assert_int_equal(ew__call_chunk_valid(fars[0].call, EW_STR("1")), EW_OK); /* late: nobody listens */
-    far_done(&fars[0], EW_STR("1"));
-    assert_int_equal(near_one.n_ends, 0);
+    open_inbound(&s);
+    ew__call_release(caller.call);
+    caller.call = NULL;
+    assert_int_equal(upstreams[0].n_cancels, 1);
+    assert_int_equal(ew__call_chunk_valid(upstreams[0].call, EW_STR("1")), EW_OK); /* late: nobody listens */
+    upstream_done(&upstreams[0], EW_STR("1"));
+    assert_int_equal(caller.n_ends, 0);
     finish(&s, 1);
 }
 
-/* ... and the far side ends inside of being told: what is left of the join goes with the near call. */
+/* ... and the upstream ends inside of the cancel: what is left of the bridged call goes with the inbound call. */
 static void test_the_caller_goes_and_all_ends(void **state) {
     (void)state;
     setting s;
     begin(&s, 1);
-    fars[0].ends = true;
+    upstreams[0].ends = true;
     make(&s);
-    open_near(&s);
-    ew__call_release(near_one.call);
-    near_one.call = NULL;
-    assert_int_equal(fars[0].n_cancels, 1);
-    assert_null(fars[0].call);
-    assert_int_equal(near_one.n_ends, 0);
+    open_inbound(&s);
+    ew__call_release(caller.call);
+    caller.call = NULL;
+    assert_int_equal(upstreams[0].n_cancels, 1);
+    assert_null(upstreams[0].call);
+    assert_int_equal(caller.n_ends, 0);
     finish(&s, 1);
 }
 
@@ -364,12 +364,12 @@ static void test_the_caller_goes_in_a_chunk(void **state) {
     setting s;
     begin(&s, 1);
     make(&s);
-    open_near(&s);
-    near_one.goes = true;
-    assert_int_equal(ew__call_chunk_valid(fars[0].call, EW_STR("1")), EW_ECANCELLED);
-    assert_int_equal(fars[0].n_cancels, 1);
-    far_fail(&fars[0], EW_STATUS_CANCELLED, "stopped");
-    assert_int_equal(near_one.n_ends, 0);
+    open_inbound(&s);
+    caller.goes = true;
+    assert_int_equal(ew__call_chunk_valid(upstreams[0].call, EW_STR("1")), EW_ECANCELLED);
+    assert_int_equal(upstreams[0].n_cancels, 1);
+    upstream_fail(&upstreams[0], EW_STATUS_CANCELLED, "stopped");
+    assert_int_equal(caller.n_ends, 0);
     finish(&s, 1);
 }
 
@@ -378,13 +378,13 @@ static void test_deadline(void **state) {
     setting s;
     begin(&s, 1);
     make(&s)->deadline = s.w.executor.now + EW__MS(100);
-    open_near(&s);
+    open_inbound(&s);
     world_advance(&s.w, 101);
-    assert_int_equal(near_one.n_ends, 1);
-    assert_int_equal(near_one.status, EW_STATUS_DEADLINE_EXCEEDED);
-    assert_int_equal(fars[0].n_cancels, 1);
-    far_fail(&fars[0], EW_STATUS_CANCELLED, "stopped");
-    assert_int_equal(near_one.n_ends, 1);
+    assert_int_equal(caller.n_ends, 1);
+    assert_int_equal(caller.status, EW_STATUS_DEADLINE_EXCEEDED);
+    assert_int_equal(upstreams[0].n_cancels, 1);
+    upstream_fail(&upstreams[0], EW_STATUS_CANCELLED, "stopped");
+    assert_int_equal(caller.n_ends, 1);
     finish(&s, 1);
 }
 
@@ -393,24 +393,24 @@ static void test_deadline_and_late_upstream(void **state) {
     (void)state;
     setting s;
     begin(&s, 1);
-    ew_call *near = make(&s);
-    assert_int_equal(ew__arena_str(&near->arena, EW_STR("{\"kept\":1}"), &near->input), EW_OK);
-    near->deadline = s.w.executor.now + EW__MS(100);
-    open_near(&s);
+    ew_call *inbound = make(&s);
+    assert_int_equal(ew__arena_str(&inbound->arena, EW_STR("{\"kept\":1}"), &inbound->input), EW_OK);
+    inbound->deadline = s.w.executor.now + EW__MS(100);
+    open_inbound(&s);
     world_advance(&s.w, 101);
-    assert_int_equal(near_one.n_ends, 1);
-    ew__call_release(near_one.call);
-    near_one.call = NULL;
-    ew_call *other = ew__call_new(&s.w.executor, &near_ops, NULL); /* takes memory that was given back */
+    assert_int_equal(caller.n_ends, 1);
+    ew__call_release(caller.call);
+    caller.call = NULL;
+    ew_call *other = ew__call_new(&s.w.executor, &caller_ops, NULL); /* takes memory that was given back */
     assert_non_null(other);
     void *memory = ew__arena_alloc(&other->arena, 32);
     assert_non_null(memory);
     memset(memory, 'x', 32);
-    assert_true(ew__str_is(fars[0].call->input, EW_STR("{\"kept\":1}")));
-    assert_true(ew__str_is(fars[0].call->key, EW_STR("/flow/a")));
+    assert_true(ew__str_is(upstreams[0].call->input, EW_STR("{\"kept\":1}")));
+    assert_true(ew__str_is(upstreams[0].call->key, EW_STR("/flow/a")));
     ew_call_unref(other);
-    far_fail(&fars[0], EW_STATUS_CANCELLED, "stopped");
-    assert_int_equal(near_one.n_ends, 1);
+    upstream_fail(&upstreams[0], EW_STATUS_CANCELLED, "stopped");
+    assert_int_equal(caller.n_ends, 1);
     finish(&s, 1);
 }
 
@@ -426,7 +426,7 @@ int main(void) {
         cmocka_unit_test(test_large_payloads_are_lent),
         cmocka_unit_test(test_back_pressure_of_chunks),
         cmocka_unit_test(test_a_lost_chunk),
-        cmocka_unit_test(test_input_waits_for_the_far_side),
+        cmocka_unit_test(test_input_waits_for_the_upstream),
         cmocka_unit_test(test_input_goes_on),
         cmocka_unit_test(test_input_is_bounded),
         cmocka_unit_test(test_cancel),

@@ -1,6 +1,6 @@
 /*
- * tests/unit/bridge/world.h: a bridge between two scripted ends: the caller of the near call, and up to three callees of
- * the far one.
+ * tests/unit/bridge/world.h: a bridge between two scripted ends: the caller of the inbound call, and up to three callees of
+ * the outbound one.
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EW_TESTS_BRIDGE_WORLD_H
@@ -10,10 +10,10 @@
 #include "base/out.h"
 #include "unit/call/world.h"
 
-#define N_FARS 3
+#define N_UPSTREAMS 3
 
-/* The near caller's side. */
-typedef struct near_side {
+/* The caller of the inbound call. */
+typedef struct caller_side {
     ew_call *call;
     unsigned n_ends, n_chunks, n_rooms;
     ew_status status;
@@ -24,11 +24,11 @@ typedef struct near_side {
     bool full;
     bool goes; /* at the next chunk */
     ew_err chunk_error;
-} near_side;
+} caller_side;
 
-/* The far callee's side: one of those that a bridge has. */
-typedef struct far_side {
-    ew__upstream far;
+/* The upstream callee's side: one of those that a bridge has. */
+typedef struct upstream_side {
+    ew__upstream base;
     ew_call *call; /* that is open now */
     unsigned n_opens, n_inputs, n_input_ends, n_cancels, n_rooms, n_frees;
     ew__cancel_why why;
@@ -38,75 +38,75 @@ typedef struct far_side {
     bool loses;       /* every call is lost at once after it was sent */
     bool refuses;     /* every call is refused by the peer before a handler starts */
     bool ends;        /* as soon as it is told to stop */
-} far_side;
+} upstream_side;
 
-static near_side near_one;
-static far_side fars[N_FARS];
+static caller_side caller;
+static upstream_side upstreams[N_UPSTREAMS];
 
-/* ---- near ---- */
+/* ---- inbound ---- */
 
-static inline ew_err near_chunk(ew_call *call, ew_str json) {
+static inline ew_err caller_chunk(ew_call *call, ew_str json) {
     (void)call;
     (void)json;
-    if (near_one.chunk_error)
-        return near_one.chunk_error;
-    near_one.n_chunks++;
-    if (near_one.goes) {
-        ew__call_release(near_one.call);
-        near_one.call = NULL;
+    if (caller.chunk_error)
+        return caller.chunk_error;
+    caller.n_chunks++;
+    if (caller.goes) {
+        ew__call_release(caller.call);
+        caller.call = NULL;
     }
-    return near_one.full ? EW_FULL : EW_OK;
+    return caller.full ? EW_FULL : EW_OK;
 }
 
-static inline void near_end(ew_call *call, const ew__end *end) {
+static inline void caller_end(ew_call *call, const ew__end *end) {
     (void)call;
     ew_str said = end->status == EW_STATUS_OK ? end->result : end->fault.message;
-    near_one.n_ends++;
-    near_one.status = end->status;
-    near_one.origin = end->origin;
-    near_one.fault = end->fault;
-    (void)snprintf(near_one.details, sizeof near_one.details, "%.*s", (int)end->fault.details.len,
+    caller.n_ends++;
+    caller.status = end->status;
+    caller.origin = end->origin;
+    caller.fault = end->fault;
+    (void)snprintf(caller.details, sizeof caller.details, "%.*s", (int)end->fault.details.len,
                    end->fault.details.ptr ? end->fault.details.ptr : "");
-    (void)snprintf(near_one.text, sizeof near_one.text, "%.*s", (int)said.len, said.ptr ? said.ptr : "");
+    (void)snprintf(caller.text, sizeof caller.text, "%.*s", (int)said.len, said.ptr ? said.ptr : "");
 }
 
-static inline void near_input_room(ew_call *call) {
+static inline void caller_input_room(ew_call *call) {
     (void)call;
-    near_one.n_rooms++;
+    caller.n_rooms++;
 }
 
-static const ew__caller_ops near_ops = {.chunk = near_chunk, .end = near_end, .input_room = near_input_room};
+static const ew__caller_ops caller_ops = {.chunk = caller_chunk, .end = caller_end, .input_room = caller_input_room};
 
-/* ---- far ---- */
+/* ---- upstream ---- */
 
-static inline void far_fail(far_side *f, ew_status status, const char *message) {
+static inline void upstream_fail(upstream_side *f, ew_status status, const char *message) {
     ew_call *call = f->call;
     f->call = NULL;
     (void)ew_call_fail(call, status, message);
 }
 
-static inline ew_err far_input(ew_call *call, ew_str chunk) {
-    far_side *f = call->callee_ud;
+static inline ew_err upstream_input(ew_call *call, ew_str chunk) {
+    upstream_side *f = call->callee_ud;
     size_t n = strlen(f->inputs);
     f->n_inputs++;
     (void)snprintf(f->inputs + n, sizeof f->inputs - n, "%.*s,", (int)chunk.len, chunk.ptr);
     return f->input_full ? EW_FULL : EW_OK;
 }
 
-static inline void far_input_end(ew_call *call) { ((far_side *)call->callee_ud)->n_input_ends++; }
+static inline void upstream_input_end(ew_call *call) { ((upstream_side *)call->callee_ud)->n_input_ends++; }
 
-static inline void far_cancel(ew_call *call, ew__cancel_why why) {
-    far_side *f = call->callee_ud;
+static inline void upstream_cancel(ew_call *call, ew__cancel_why why) {
+    upstream_side *f = call->callee_ud;
     f->n_cancels++;
     f->why = why;
     if (f->ends)
-        far_fail(f, EW_STATUS_CANCELLED, "stopped");
+        upstream_fail(f, EW_STATUS_CANCELLED, "stopped");
 }
 
-static inline void far_room(ew_call *call) { ((far_side *)call->callee_ud)->n_rooms++; }
+static inline void upstream_room(ew_call *call) { ((upstream_side *)call->callee_ud)->n_rooms++; }
 
-static inline void far_open(ew_call *call) {
-    far_side *f = call->callee_ud;
+static inline void upstream_open(ew_call *call) {
+    upstream_side *f = call->callee_ud;
     f->n_opens++;
     f->call = call;
     call->begun = !f->unreachable;
@@ -121,16 +121,19 @@ static inline void far_open(ew_call *call) {
     }
 }
 
-static const ew__callee_ops far_ops = {
-    .open = far_open, .input = far_input, .input_end = far_input_end, .cancel = far_cancel, .room = far_room};
+static const ew__callee_ops upstream_ops = {.open = upstream_open,
+                                            .input = upstream_input,
+                                            .input_end = upstream_input_end,
+                                            .cancel = upstream_cancel,
+                                            .room = upstream_room};
 
-static inline void open_far(ew__upstream *far, ew_call *call) {
-    ew__call_open_on(call, &far_ops, ew__container_of(far, far_side, far));
+static inline void open_upstream(ew__upstream *upstream, ew_call *call) {
+    ew__call_open_on(call, &upstream_ops, ew__container_of(upstream, upstream_side, base));
 }
 
-static inline void free_far(ew__upstream *far) { ew__container_of(far, far_side, far)->n_frees++; }
+static inline void free_upstream(ew__upstream *upstream) { ew__container_of(upstream, upstream_side, base)->n_frees++; }
 
-static inline void far_done(far_side *f, ew_str result) {
+static inline void upstream_done(upstream_side *f, ew_str result) {
     ew_call *call = f->call;
     f->call = NULL;
     (void)ew__call_done_valid(call, result);
@@ -145,16 +148,16 @@ typedef struct setting {
 } setting;
 
 static inline void begin(setting *s, uint32_t n) {
-    ew__upstream *list[N_FARS];
-    ew_str names[N_FARS] = {EW_STR("/flow/a"), EW_STR("b"), EW_STR("c")};
+    ew__upstream *list[N_UPSTREAMS];
+    ew_str names[N_UPSTREAMS] = {EW_STR("/flow/a"), EW_STR("b"), EW_STR("c")};
     world_init(&s->w, 1);
-    memset(&near_one, 0, sizeof near_one);
-    memset(fars, 0, sizeof fars);
+    memset(&caller, 0, sizeof caller);
+    memset(upstreams, 0, sizeof upstreams);
     for (uint32_t i = 0; i < n; i++) {
-        atomic_init(&fars[i].far.refs, 1);
-        fars[i].far.open = open_far;
-        fars[i].far.free = free_far;
-        list[i] = &fars[i].far;
+        atomic_init(&upstreams[i].base.refs, 1);
+        upstreams[i].base.open = open_upstream;
+        upstreams[i].base.free = free_upstream;
+        list[i] = &upstreams[i].base;
     }
     s->bridge = ew__bridge_new(s->w.executor.env, list, names, n);
     assert_non_null(s->bridge);
@@ -164,23 +167,23 @@ static inline void begin(setting *s, uint32_t n) {
 }
 
 static inline ew_call *make(setting *s) {
-    near_one.call = ew__call_new(&s->w.executor, &near_ops, NULL);
-    assert_non_null(near_one.call);
-    near_one.call->wants_chunks = true;
-    return near_one.call;
+    caller.call = ew__call_new(&s->w.executor, &caller_ops, NULL);
+    assert_non_null(caller.call);
+    caller.call->wants_chunks = true;
+    return caller.call;
 }
 
-static inline void open_near(setting *s) { ew__call_open(near_one.call, s->action); }
+static inline void open_inbound(setting *s) { ew__call_open(caller.call, s->action); }
 
 static inline void finish(setting *s, uint32_t n) {
-    if (near_one.call)
-        ew__call_release(near_one.call);
+    if (caller.call)
+        ew__call_release(caller.call);
     for (uint32_t i = 0; i < n; i++)
-        assert_int_equal(atomic_load(&fars[i].far.calls), 0);
+        assert_int_equal(atomic_load(&upstreams[i].base.calls), 0);
     ew__action_unref(s->action);
     for (uint32_t i = 0; i < n; i++) {
-        ew__upstream_unref(&fars[i].far);
-        assert_int_equal(fars[i].n_frees, 1);
+        ew__upstream_unref(&upstreams[i].base);
+        assert_int_equal(upstreams[i].n_frees, 1);
     }
     world_done(&s->w);
 }
