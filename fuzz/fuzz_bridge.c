@@ -57,7 +57,7 @@ static void check_lines(end *e) {
 
 static void take_output(end *e) {
     ew__out *out = &e->conn.out;
-    bool lines = strcmp(e->peer->wire->name, "jsonrpc") == 0 && e->site.framing == 0;
+    bool lines = strcmp(e->peer->wire->name, "jsonrpc") == 0 && e->site.options == 0;
     while (!e->stalled && out->bytes > 0) {
         ew__out_vec vec[1];
         check(ew__out_peek(out, vec, 1) == 1);

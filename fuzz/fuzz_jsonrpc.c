@@ -206,7 +206,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__executor_init(&executor, &env, &limits);
     ew__site site = {.actions = ew__registry_get(&registry),
                      .token = data[0] & 4 ? EW_STR("t") : EW_STR(""),
-                     .dialect = (uint8_t)(data[0] >> 3 & 7)};
+                     .options = (data[0] >> 3 & 7u) << 2 /* EW__JR_PEER_... */};
     ew__role role = data[0] & 1 ? EW__CALL : EW__SERVE;
     ew__peer *peer = calloc(1, sizeof(ew__jr_peer));
     check(peer != NULL);

@@ -53,6 +53,13 @@ bool ew__str_has_prefix(ew_str text, ew_str prefix) {
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
+void ew__enumerate(char *out, size_t size, const char *const *items, size_t n, const char *last) {
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < n && len < size; i++)
+        len += (size_t)snprintf(out + len, size - len, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : last, items[i]);
+}
+
 ew_str ew__str_trim(ew_str text) {
     while (text.len > 0 && is_blank(text.ptr[text.len - 1])) {
         text.len--;

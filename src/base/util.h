@@ -56,6 +56,8 @@ static inline bool ew__str_is(ew_str a, ew_str b) {
 }
 bool ew__str_is_nocase(ew_str a, ew_str b); /* ASCII only, no locale */
 bool ew__str_has_prefix(ew_str text, ew_str prefix);
+/* "a, b or c" with last = " or "; cut at size. */
+void ew__enumerate(char *out, size_t size, const char *const *items, size_t n, const char *last);
 ew_str ew__str_trim(ew_str text); /* without spaces and tabs around it */
 
 size_t ew__u64_text(uint64_t number, char out[20]);      /* decimal digits; returns how many */

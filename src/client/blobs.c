@@ -19,10 +19,6 @@ static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
 
 /* ---- what was asked for ---- */
 
-static bool is_stepflow(const ew__target *target) {
-    return ew__str_has_prefix(ew_str_from(target->wire->name), EW_STR(EW__STEPFLOW_NAME));
-}
-
 static bool has_scheme(const char *url) { return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0; }
 
 /* It is only passed on: what is wrong with it beyond its form, servers find out. */
@@ -41,8 +37,8 @@ ew_err ew__client_blobs_open(ew_client *client, const ew_client_options *options
     ew__client_blobs *blobs = &client->blobs;
     const char *spec = options ? options->blobs : NULL, *url = options ? options->blob_api : NULL;
     char problem[256] = "";
-    if (!is_stepflow(&client->target))
-        return spec || url ? fail(EW_EINVAL, "blobs are for Stepflow targets", ret_problem) : EW_OK;
+    if (!(client->target.wire->about->takes & EW__TAKES_BLOBS))
+        return spec || url ? fail(EW_EINVAL, ew__client_refusal(EW__TAKES_BLOBS), ret_problem) : EW_OK;
     ew_err err = url ? take_url(blobs, url, ret_problem) : EW_OK;
     if (err != EW_OK)
         return err;
@@ -78,7 +74,7 @@ static ew_err begin_to_listen(ew_client *client) {
     ew__site site = {
         .guest = &ew__blobs_guest, .only_guest = true, .blobs = blobs->store, .path = ew_str_from(blobs->path)};
     if (err == EW_OK)
-        err = ew__server_listen(&blobs->server, &address, ew__wire_by_name(EW_STR("http")), &site, NULL);
+        err = ew__server_listen(&blobs->server, &address, ew__wire_carrier(), &site, NULL);
     blobs->serves = err == EW_OK;
     if (err == EW_OK)
         (void)snprintf(blobs->url, sizeof blobs->url, "http://127.0.0.1:%u%s", address.port, blobs->path);

@@ -8,9 +8,9 @@
 #include "io/environment.h"
 #include <stdio.h>
 
-#define TELEMETRY_VAR "GENKIT_TELEMETRY_SERVER="
 #define FAREWELL_MS 300 /* for the last spans of a program that we have started */
 #define PROCESSES_MAX 64
+#define VARS_MAX (sizeof((ew_client *)0)->vars / sizeof *((ew_client *)0)->vars)
 
 static void *thread_main(void *arg) {
     ew_client *client = arg;
@@ -29,7 +29,6 @@ static void free_client(ew_client *client) {
     for (size_t i = 0; client->command && client->command[i]; i++)
         ew__free(client->env, client->command[i], strlen(client->command[i]) + 1);
     ew__free(client->env, client->command, client->command_size);
-    ew__free(client->env, client->telemetry, client->telemetry_size);
     if (client->actions)
         ew__actions_unref(client->actions);
     ew__tls_context_free(client->tls);
@@ -86,15 +85,6 @@ static ew_err copy_command(ew_client *client, const char *const *command) {
     return EW_OK;
 }
 
-static ew_err copy_telemetry(ew_client *client, const char *url) {
-    client->telemetry_size = sizeof TELEMETRY_VAR + strlen(url);
-    client->telemetry = ew__alloc(client->env, client->telemetry_size);
-    if (!client->telemetry)
-        return EW_ENOMEM;
-    (void)snprintf(client->telemetry, client->telemetry_size, "%s%s", TELEMETRY_VAR, url);
-    return EW_OK;
-}
-
 static const char *copy_own(ew_client *client, const char *text) {
     return ew__arena_copy(&client->own, text, strlen(text) + 1);
 }
@@ -120,23 +110,42 @@ static const char *check_managed(const ew__target *target, unsigned processes) {
     return target->port > 0 && target->port + processes > 65536 ? "there are not so many ports above that one" : NULL;
 }
 
+const char *ew__client_refusal(unsigned option) {
+    const ew__wire *const *wires = ew__wires();
+    for (size_t i = 0; wires[i]; i++)
+        if (wires[i]->about && wires[i]->about->takes & option)
+            return wires[i]->about->refusal;
+    return "no target takes these options";
+}
+
+/* A program that announces its port was given one. Names the wire's scheme that is complete without a port. */
+static const char *own_port_problem(const ew__target *target) {
+    static _Thread_local char problem[160];
+    const ew_scheme *scheme = target->wire->about->schemes;
+    while (scheme->text && !scheme->rest)
+        scheme++;
+    (void)snprintf(problem, sizeof problem, "the command chooses its port itself: %s%sHOST:0",
+                   scheme->text ? scheme->text : "", scheme->text ? " or " : "");
+    return problem;
+}
+
 /* Whether what was given goes together. NULL: it does; else why not. */
 static const char *check_options(const ew_client *client, bool command, unsigned processes) {
     const ew__target *target = &client->target;
+    ew_scheme_command use = target->scheme->command;
     bool dialled = (target->kind == EW__WHERE_TCP || target->kind == EW__WHERE_UNIX) && client->processes == 0;
     if (client->connections > 0 && !dialled)
         return "connections are for a target that is dialled";
-    if (command && target->command == EW__COMMAND_NO)
+    if (command && use == EW_SCHEME_COMMAND_NO)
         return "this target is reached, not started: it takes no command";
-    if (!command && target->command == EW__COMMAND_MUST)
+    if (!command && use == EW_SCHEME_COMMAND_MUST)
         return "standard input and output: it wants the command that is the peer";
     if (client->processes > 0)
         return check_managed(target, client->processes);
     if (processes > 0)
-        return "processes are for an rrq:// target with a command";
+        return ew__client_refusal(EW__TAKES_PROCESSES);
     if (client->announces)
-        return target->port ? "the command chooses its port itself: stepflow+http: or HOST:0"
-                            : check_managed(target, 1);
+        return target->port ? own_port_problem(target) : check_managed(target, 1);
     return target->kind == EW__WHERE_TCP && target->port == 0 ? "port 0 wants a command that listens there" : NULL;
 }
 
@@ -149,9 +158,9 @@ static ew_err read_target(ew_client *client, const char *target, const ew_client
     if (err != EW_OK)
         return err;
     client->connections = options ? options->connections : 0;
-    if (command && client->target.kind == EW__WHERE_TCP && client->target.command == EW__COMMAND_MAY)
+    if (command && client->target.kind == EW__WHERE_TCP && client->target.scheme->command == EW_SCHEME_COMMAND_MAY)
         client->processes = processes ? processes : 1;
-    client->announces = command && client->target.command == EW__COMMAND_ANNOUNCES;
+    client->announces = command && client->target.scheme->command == EW_SCHEME_COMMAND_ANNOUNCES;
     const char *problem = check_options(client, command, processes);
     if (!problem && client->target.kind == EW__WHERE_LISTEN && !client->target.address.loopback) {
         bool allowed = options && options->allow_remote;
@@ -186,11 +195,11 @@ static ew_err open_tls(ew_client *client, const ew_client_options *options, cons
     static const ew_tls_options none;
     const ew_tls_options *tls = options ? &options->tls : &none;
     bool listens = client->target.kind == EW__WHERE_LISTEN;
-    if (!client->target.tls && ew__tls_is_set(tls)) {
+    if (!client->target.scheme->tls && ew__tls_is_set(tls)) {
         *ret_problem = "this target speaks no TLS; those that do are https://, jsonrpcs://, rrqs:// and so on";
         return EW_EINVAL;
     }
-    if (!client->target.tls)
+    if (!client->target.scheme->tls)
         return EW_OK;
     ew_err err =
         ew__tls_context_new(client->env, listens ? EW__TLS_LISTENS : EW__TLS_DIALS, tls, &client->tls, problem);
@@ -214,8 +223,8 @@ static ew_err configure(ew_client *client, const char *target, const ew_client_o
         err = copy_command(client, options->command);
     if (err == EW_OK && client->command)
         err = copy_surroundings(client, options);
-    if (err == EW_OK && options && options->telemetry)
-        err = copy_telemetry(client, options->telemetry);
+    if (err == EW_OK && options && options->telemetry && !(client->telemetry = copy_own(client, options->telemetry)))
+        err = EW_ENOMEM;
     if (err == EW_OK && options && options->actions)
         client->actions = ew__registry_get(&options->actions->registry);
     return err;
@@ -223,25 +232,23 @@ static ew_err configure(ew_client *client, const char *target, const ew_client_o
 
 static void init_pool(ew_client *client) {
     ew__target *target = &client->target;
-    client->site =
-        (ew__site){.port = target->port,
-                   .secure = target->tls,
-                   .actions = client->actions,
-                   .authority = ew_str_from(target->authority),
-                   .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
-                   .framing = target->framing,
-                   .dialect = target->dialect,
-                   .allow_hosts = client->own_hosts,
-                   .token = ew_str_from(target->kind != EW__WHERE_CHILD ? client->token : ""),
-                   .blobs = client->blobs.store,
-                   .blob_api = ew_str_from(client->blobs.url),
-                   .telemetry = ew_str_from(client->telemetry ? client->telemetry + strlen(TELEMETRY_VAR) : "")};
+    client->site = (ew__site){.port = target->port,
+                              .secure = target->scheme->tls,
+                              .actions = client->actions,
+                              .authority = ew_str_from(target->authority),
+                              .path = ew_str_from(target->kind == EW__WHERE_TCP ? target->path : ""),
+                              .options = target->options,
+                              .allow_hosts = client->own_hosts,
+                              .token = ew_str_from(target->kind != EW__WHERE_CHILD ? client->token : ""),
+                              .blobs = client->blobs.store,
+                              .blob_api = ew_str_from(client->blobs.url),
+                              .telemetry = ew_str_from(client->telemetry ? client->telemetry : "")};
     client->where = (ew__where){.kind = target->kind,
                                 .host = target->host,
                                 .port = target->port,
                                 .path = target->path,
                                 .tls = client->tls,
-                                .tls_http = target->http,
+                                .tls_http = target->scheme->http,
                                 .argv = (const char *const *)client->command,
                                 .inherited = client->inherited,
                                 .vars = target->kind == EW__WHERE_LISTEN ? client->vars : NULL,
@@ -252,24 +259,45 @@ static void init_pool(ew_client *client) {
     client->pool.fixed = client->connections;
 }
 
-/* What tells a program of Genkit to dial us. A wildcard is no address that could be dialled. */
-static void set_vars(ew_client *client) {
+/* "NAME=VALUE" for the environment of the command, if the wire has a variable for this. */
+static ew_err add_var(ew_client *client, ew_start_role role, const char *value) {
+    const ew_start_word *word = ew__descriptor_start(client->target.wire->about, role, false);
+    if (!word)
+        return EW_OK;
+    size_t size = strlen(word->name) + strlen(value) + 2;
+    char *text = ew__arena_alloc(&client->own, size);
+    if (!text)
+        return EW_ENOMEM;
+    (void)snprintf(text, size, "%s=%s", word->name, value);
+    client->vars[client->n_vars++] = text;
+    return EW_OK;
+}
+
+/* The URL of our listener. A wildcard is not an address that can be dialled. The environment is seen by its user only. */
+static void write_manager_url(const ew_client *client, char *out, size_t size) {
     const ew__address *address = &client->target.address;
-    const char *text = address->text, *scheme = client->target.tls ? "wss" : "ws";
-    size_t n = 0;
-    const char *query = client->token[0] ? "/?token=" : ""; /* its environment is seen by its user only */
+    const char *text = address->text, *scheme = client->target.scheme->tls ? "wss" : "ws";
+    const char *query = client->token[0] ? "/?token=" : "";
     if (strncmp(text, "0.0.0.0:", 8) == 0 || strncmp(text, "[::]:", 5) == 0)
-        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=%s://%s:%u%s%s",
-                       scheme, text[0] == '[' ? "[::1]" : "127.0.0.1", address->port, query, client->token);
+        (void)snprintf(out, size, "%s://%s:%u%s%s", scheme, text[0] == '[' ? "[::1]" : "127.0.0.1", address->port,
+                       query, client->token);
     else
-        (void)snprintf(client->server_var, sizeof client->server_var, "GENKIT_REFLECTION_V2_SERVER=%s://%s%s%s", scheme,
-                       text, query, client->token);
-    client->vars[n++] = client->server_var;
-    client->vars[n++] = "GENKIT_ENV=dev";
-    if (client->telemetry) {
-        client->vars[n++] = client->telemetry;
-        client->vars[n++] = "GENKIT_ENABLE_REALTIME_TELEMETRY=true";
-    }
+        (void)snprintf(out, size, "%s://%s%s%s", scheme, text, query, client->token);
+}
+
+/* What makes a program dial us that we start. */
+static ew_err set_vars(ew_client *client) {
+    char url[192 + EW__SHOWN_SIZE];
+    const char *const *constant = client->target.wire->about->start_variables;
+    write_manager_url(client, url, sizeof url);
+    ew_err err = add_var(client, EW_START_CONNECT, url);
+    for (; constant && *constant && client->n_vars < VARS_MAX - 3; constant++)
+        client->vars[client->n_vars++] = *constant;
+    if (err == EW_OK && client->telemetry)
+        err = add_var(client, EW_START_TELEMETRY, client->telemetry);
+    if (err == EW_OK && client->telemetry)
+        err = add_var(client, EW_START_REALTIME, "true");
+    return err;
 }
 
 static const char *listen_problem(ew_err err) {
@@ -308,17 +336,24 @@ static ew_err begin_to_listen(ew_client *client, const char **ret_problem) {
     ew_err err = client->token[0] ? raise_gate(client) : EW_OK;
     if (err != EW_OK)
         return err;
-    err = ew__pool_listen(&client->pool, &target->address, ew__wire_by_name(EW_STR("http")));
-    set_vars(client);
-    if (err != EW_OK && ret_problem)
+    err = ew__pool_listen(&client->pool, &target->address, ew__wire_carrier());
+    if (err == EW_OK)
+        err = set_vars(client);
+    else if (ret_problem)
         *ret_problem = listen_problem(err);
     return err;
 }
 
 /* What a target has whose beginning is more than a dial. */
 static ew_err begin(ew_client *client, const char **ret_problem) {
-    if (client->processes > 0)
-        return ew__pool_manage(&client->pool, client->processes, EW__RUNNER_OPTION, EW__RUNNER_VARIABLE);
+    if (client->processes > 0) {
+        const ew__descriptor *about = client->target.wire->about;
+        const ew_start_word *option = ew__descriptor_start(about, EW_START_LISTEN, true);
+        const ew_start_word *variable = ew__descriptor_start(about, EW_START_LISTEN, false);
+        if (!option || !variable)
+            return EW_EUNSUPPORTED;
+        return ew__pool_manage(&client->pool, client->processes, option->name, variable->name);
+    }
     return client->announces ? ew__pool_announce(&client->pool) : begin_to_listen(client, ret_problem);
 }
 

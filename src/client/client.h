@@ -18,16 +18,15 @@ struct ew_client {
     ew__target target;
     char **command; /* NULL-ended; the array and its strings are ours */
     size_t command_size;
-    unsigned processes;   /* of the command, at a target that is dialled; 0: none */
-    unsigned connections; /* fixed; 0: as many as calls need */
-    bool announces;       /* there is a command that says itself where it listens */
-    char *telemetry;      /* "GENKIT_TELEMETRY_SERVER=URL", or NULL */
-    size_t telemetry_size;
-    char server_var[192 + EW__SHOWN_SIZE]; /* "GENKIT_REFLECTION_V2_SERVER=ws://127.0.0.1:3200" */
-    const char *vars[5];                   /* what the command's environment has beside what it inherits */
-    ew__child_rules rules;                 /* where the command runs */
-    ew__arena own;                         /* of what it inherits, and of its folder */
-    const char *const *inherited;          /* what the command has of our environment; NULL: all of it */
+    unsigned processes;    /* of the command, at a target that is dialled; 0: none */
+    unsigned connections;  /* fixed; 0: as many as calls need */
+    bool announces;        /* there is a command that says itself where it listens */
+    const char *telemetry; /* URL, or NULL */
+    const char *vars[8];   /* "NAME=VALUE", NULL-ended: what the command's environment has beside what it inherits */
+    size_t n_vars;
+    ew__child_rules rules;        /* where the command runs */
+    ew__arena own;                /* of the four above and below */
+    const char *const *inherited; /* what the command has of our environment; NULL: all of it */
     ew__task warm_task;
     const char *own_hosts[2]; /* the names by which we may be asked for */
     ew__actions *actions;     /* what the peer may call; a reference, or NULL */
@@ -56,6 +55,9 @@ struct ew_client {
  */
 ew_err ew__client_check(const char *target, const ew_client_options *options, ew__target *ret,
                         const char **ret_problem);
+
+/* A line for people: which targets take an option (EW__TAKES_...) that was given for another one. */
+const char *ew__client_refusal(unsigned option);
 
 /* Its processes, if it has some, are started before anybody calls. Once; any thread, before it is freed. */
 void ew__client_warm(ew_client *client);

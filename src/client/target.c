@@ -4,7 +4,7 @@
  */
 #include "client/target.h"
 #include "endpoint/authority.h"
-#include "frame/line.h"
+#include "base/util.h"
 #include <stdio.h>
 
 static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
@@ -13,86 +13,95 @@ static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
     return err;
 }
 
-#define FORMS                                                                                                          \
-    "a target looks like http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, jsonrpc+stdio:, "                   \
-    "stepflow+http://HOST:PORT, stepflow+stdio:, reflection://HOST:PORT or rrq://HOST:PORT; with TLS https://, "       \
-    "jsonrpcs://, stepflow+https://, reflections:// or rrqs://"
-#define STEPFLOW_HERE "127.0.0.1:0" /* "stepflow+http:" alone */
+#define LIST_MAX 64
 
-/* How the schemes of this build are reached. */
-static const struct {
-    const char *scheme; /* with what ends it */
-    const char *wire;
-    uint8_t kind, command;
-    bool tls, http;
-} schemes[] = {
-    {"http://", "http", EW__WHERE_TCP, EW__COMMAND_NO, false, true},
-    {"https://", "http", EW__WHERE_TCP, EW__COMMAND_NO, true, true},
-    {"jsonrpc://", "jsonrpc", EW__WHERE_TCP, EW__COMMAND_NO, false, false},
-    {"jsonrpcs://", "jsonrpc", EW__WHERE_TCP, EW__COMMAND_NO, true, false},
-    {"jsonrpc+unix:", "jsonrpc", EW__WHERE_UNIX, EW__COMMAND_NO, false, false},
-    {"jsonrpc+stdio:", "jsonrpc", EW__WHERE_CHILD, EW__COMMAND_MUST, false, false},
-    {"reflection://", "reflection", EW__WHERE_LISTEN, EW__COMMAND_MAY, false, true},
-    {"reflections://", "reflection", EW__WHERE_LISTEN, EW__COMMAND_MAY, true, true},
-    {"rrq://", "rrq", EW__WHERE_TCP, EW__COMMAND_MAY, false, false},
-    {"rrqs://", "rrq", EW__WHERE_TCP, EW__COMMAND_NO, true, false},
-    {"stepflow+http://", "stepflow+http", EW__WHERE_TCP, EW__COMMAND_ANNOUNCES, false, true},
-    {"stepflow+http:", "stepflow+http", EW__WHERE_TCP, EW__COMMAND_ANNOUNCES, false, true},
-    {"stepflow+https://", "stepflow+http", EW__WHERE_TCP, EW__COMMAND_NO, true, true},
-    {"stepflow+stdio:", "stepflow", EW__WHERE_CHILD, EW__COMMAND_MUST, false, false},
-};
+/* Texts that are enumerated for people. */
+typedef struct list {
+    const char *items[LIST_MAX];
+    size_t n;
+} list;
 
-static ew_err read_scheme(const char *text, const char **rest, ew__target *target, const char **ret_problem) {
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
-        size_t n = strlen(schemes[i].scheme);
-        if (strncmp(text, schemes[i].scheme, n) != 0)
-            continue;
-        target->wire = ew__wire_by_name(ew_str_from(schemes[i].wire));
-        target->kind = schemes[i].kind;
-        target->command = schemes[i].command;
-        target->tls = schemes[i].tls;
-        target->http = schemes[i].http;
-        *rest = text + n;
-        return target->wire ? EW_OK : fail(EW_EUNSUPPORTED, "this build has no such wire", ret_problem);
-    }
-    return fail(EW_EINVAL, FORMS, ret_problem);
+static void add(list *l, const char *item) {
+    if (l->n < LIST_MAX)
+        l->items[l->n++] = item;
 }
 
-/* What may follow a jsonrpc target, behind "?" and joined by "&". */
-static const struct {
-    const char *text;
-    size_t name_len; /* with its "=" */
-    uint8_t framing, dialect;
-} jsonrpc_options[] = {
-    {"framing=lsp", 8, EW__FRAMING_HEADERS, 0},     {"framing=lines", 8, EW__FRAMING_LINES, 0},
-    {"params=null", 7, 0, EW__JSONRPC_NULL_PARAMS}, {"stream=events", 7, 0, EW__JSONRPC_EVENTS},
-    {"discover=no", 9, 0, EW__JSONRPC_NO_DISCOVER},
-};
-#define JSONRPC_OPTIONS                                                                                                \
-    "the options of a jsonrpc target are framing=lsp, framing=lines, params=null, stream=events and discover=no"
+/*
+ * The schemes of this build, plain ones in full or those with TLS, without those that stand for another one.
+ * start: those of wires whose programs connect to us, or are given an address; false: those of all other wires.
+ */
+static void list_schemes(list *l, bool tls, bool start) {
+    const ew_scheme *first = NULL, *scheme;
+    for (size_t i = 0; (scheme = ew_scheme_at(i)) != NULL; i++) {
+        if (!first || strcmp(first->wire, scheme->wire) != 0)
+            first = scheme;
+        bool alias = scheme->rest && *scheme->rest;
+        if (scheme->tls == tls && (first->command == EW_SCHEME_COMMAND_MAY) == start && !alias)
+            add(l, tls ? scheme->text : scheme->form);
+    }
+}
+
+static ew_err fail_forms(const char **ret_problem) {
+    static _Thread_local char text[1024];
+    char plain[512], secure[256];
+    list forms = {.n = 0}, tls = {.n = 0};
+    for (int start = 0; start < 2; start++) {
+        list_schemes(&forms, false, start);
+        list_schemes(&tls, true, start);
+    }
+    ew__enumerate(plain, sizeof plain, forms.items, forms.n, " or ");
+    ew__enumerate(secure, sizeof secure, tls.items, tls.n, " or ");
+    (void)snprintf(text, sizeof text, "a target looks like %s; with TLS %s", plain, secure);
+    return fail(EW_EINVAL, text, ret_problem);
+}
+
+static ew_err read_scheme(const char *text, const char **rest, ew__target *target, const char **ret_problem) {
+    static const uint8_t kinds[] = {[EW_REACH_TCP] = EW__WHERE_TCP,
+                                    [EW_REACH_UNIX] = EW__WHERE_UNIX,
+                                    [EW_REACH_CHILD] = EW__WHERE_CHILD,
+                                    [EW_REACH_LISTEN] = EW__WHERE_LISTEN};
+    target->wire = ew__wire_of_target(text, &target->scheme);
+    if (!target->wire)
+        return fail_forms(ret_problem);
+    target->kind = kinds[target->scheme->reach];
+    *rest = text + strlen(target->scheme->text);
+    return EW_OK;
+}
+
+/* ---- options, behind "?" and joined by "&" ---- */
+
+static ew_err fail_options(const ew__target *target, const char **ret_problem) {
+    static _Thread_local char text[512];
+    char names[256];
+    list l = {.n = 0};
+    for (const ew__target_option *o = target->wire->about->options; o->text; o++)
+        add(&l, o->text);
+    ew__enumerate(names, sizeof names, l.items, l.n, " and ");
+    (void)snprintf(text, sizeof text, "the options of a %s target are %s", target->scheme->wire, names);
+    return fail(EW_EINVAL, text, ret_problem);
+}
 
 static bool read_option(ew_str option, ew__target *target) {
-    for (size_t i = 0; i < sizeof jsonrpc_options / sizeof *jsonrpc_options; i++)
-        if (ew__str_is(option, ew_str_from(jsonrpc_options[i].text))) {
-            target->framing = jsonrpc_options[i].framing ? jsonrpc_options[i].framing : target->framing;
-            target->dialect |= jsonrpc_options[i].dialect;
+    for (const ew__target_option *o = target->wire->about->options; o->text; o++)
+        if (ew__str_is(option, ew_str_from(o->text))) {
+            target->options = (target->options & ~o->clear) | o->set;
             return true;
         }
     return false;
 }
 
-static bool is_option_name(const char *text) {
-    for (size_t i = 0; i < sizeof jsonrpc_options / sizeof *jsonrpc_options; i++)
-        if (strncmp(text, jsonrpc_options[i].text, jsonrpc_options[i].name_len) == 0)
+static bool is_option_name(const ew__target_option *options, const char *text) {
+    for (const ew__target_option *o = options; o->text; o++)
+        if (strncmp(text, o->text, strcspn(o->text, "=") + 1) == 0)
             return true;
     return false;
 }
 
-/* Takes the options off the end of a jsonrpc target. The path of a socket may have a question mark of its own. */
+/* Takes the options off the end of a target. The path of a socket may have a question mark of its own. */
 static ew_err read_options(char *rest, ew__target *target, const char **ret_problem) {
+    const ew__target_option *options = target->wire->about->options;
     char *query = strrchr(rest, '?');
-    if (!query || !ew__str_is(ew_str_from(target->wire->name), EW_STR("jsonrpc")) ||
-        (target->kind == EW__WHERE_UNIX && !is_option_name(query + 1)))
+    if (!query || !options || (target->kind == EW__WHERE_UNIX && !is_option_name(options, query + 1)))
         return EW_OK;
     *query = '\0';
     for (char *option = query + 1, *next; option; option = next) {
@@ -100,10 +109,12 @@ static ew_err read_options(char *rest, ew__target *target, const char **ret_prob
         if (next)
             *next++ = '\0';
         if (!read_option(ew_str_from(option), target))
-            return fail(EW_EINVAL, JSONRPC_OPTIONS, ret_problem);
+            return fail_options(target, ret_problem);
     }
     return EW_OK;
 }
+
+/* ---- addresses ---- */
 
 static bool path_ok(ew_str path) {
     for (size_t i = 0; i < path.len; i++)
@@ -113,14 +124,13 @@ static bool path_ok(ew_str path) {
     return true;
 }
 
-/* A base has no slash at its end; the URL of a Stepflow server is what it is, "/" at least. */
 static ew_err read_path(ew_str path, ew__target *ret, const char **ret_problem) {
-    bool base = strcmp(ret->wire->name, "http") == 0, verbatim = ret->http && !base;
+    bool verbatim = ret->scheme->verbatim_path;
     while (!verbatim && path.len > 0 && path.ptr[path.len - 1] == '/')
         path.len--;
     if (verbatim && path.len == 0)
         path = EW_STR("/");
-    if (path.len >= sizeof ret->path || !path_ok(path) || (path.len && !ret->http))
+    if (path.len >= sizeof ret->path || !path_ok(path) || (path.len && !ret->scheme->http))
         return fail(EW_EINVAL, "the target has no valid path", ret_problem);
     memcpy(ret->path, path.ptr, path.len);
     return EW_OK;
@@ -130,7 +140,8 @@ static ew_err read_path(ew_str path, ew__target *ret, const char **ret_problem) 
 static ew_err read_address(const char *rest, ew__target *ret, const char **ret_problem) {
     const char *slash = strchr(rest, '/');
     ew_str authority = ew__str(rest, slash ? (size_t)(slash - rest) : strlen(rest));
-    bool may_be_zero = ret->command == EW__COMMAND_MAY || ret->command == EW__COMMAND_ANNOUNCES;
+    ew_scheme_command command = ret->scheme->command;
+    bool may_be_zero = command == EW_SCHEME_COMMAND_MAY || command == EW_SCHEME_COMMAND_ANNOUNCES;
     ew__authority parts;
     ew__authority_verdict verdict = ew__authority_parse(authority, &parts);
     if (verdict == EW__AUTHORITY_NO_HOST || parts.host.len >= sizeof ret->host ||
@@ -138,9 +149,9 @@ static ew_err read_address(const char *rest, ew__target *ret, const char **ret_p
         return fail(EW_EINVAL, "the target has no valid host", ret_problem);
     if (verdict == EW__AUTHORITY_NO_PORT || (parts.has_port && parts.port == 0 && !may_be_zero))
         return fail(EW_EINVAL, "the target has no valid port", ret_problem);
-    if (!parts.has_port && !ret->http)
+    if (!parts.has_port && !ret->scheme->http)
         return fail(EW_EINVAL, "the target has no port: HOST:PORT", ret_problem);
-    ret->port = parts.has_port ? parts.port : ret->tls ? 443 : 80;
+    ret->port = parts.has_port ? parts.port : ret->scheme->tls ? 443 : 80;
     memcpy(ret->host, parts.host.ptr, parts.host.len);
     memcpy(ret->authority, authority.ptr, authority.len);
     return read_path(ew_str_from(slash ? slash : ""), ret, ret_problem);
@@ -161,26 +172,33 @@ static ew_err read_socket(const char *rest, ew__target *ret, const char **ret_pr
     return EW_OK;
 }
 
+static ew_err fail_listener(const ew__target *target, const char **ret_problem) {
+    static _Thread_local char text[256];
+    (void)snprintf(text, sizeof text, "%s is listened for: HOST:PORT with a numeric host or localhost",
+                   target->wire->about->schemes->text);
+    return fail(EW_EINVAL, text, ret_problem);
+}
+
 /* HOST:PORT of this machine; port 0 picks a free one. */
 static ew_err read_listener(char *rest, ew__target *ret, const char **ret_problem) {
     size_t n = strlen(rest);
     if (n > 0 && rest[n - 1] == '/')
         rest[n - 1] = '\0';
     if (ew__address_parse(rest, &ret->address) != EW_OK || ret->address.kind != EW__ADDR_TCP)
-        return fail(EW_EINVAL, "reflection:// is listened for: HOST:PORT with a numeric host or localhost",
-                    ret_problem);
+        return fail_listener(ret, ret_problem);
     ret->port = ret->address.port;
     (void)snprintf(ret->authority, sizeof ret->authority, "%s", ret->address.text);
     return EW_OK;
 }
 
-/* Behind "stepflow+http:" stands nothing, or what stands behind "stepflow+http://" too. */
+/* A scheme that is complete by itself has nothing behind it. */
 static ew_err complete(const char **rest, const ew__target *target, const char **ret_problem) {
-    if (target->command != EW__COMMAND_ANNOUNCES || (*rest)[-1] != ':')
+    const char *own = target->scheme->rest;
+    if (!own || !*own)
         return EW_OK;
     if (**rest)
-        return fail(EW_EINVAL, FORMS, ret_problem);
-    *rest = STEPFLOW_HERE;
+        return fail_forms(ret_problem);
+    *rest = own;
     return EW_OK;
 }
 

@@ -226,7 +226,7 @@ ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wir
     door->site.port = address->port;
     door->site.secure = tls != NULL;
     door->tls = tls;
-    door->speaks_http = !wire || wire == ew__wire_by_name(EW_STR("http"));
+    door->speaks_http = !wire || wire == ew__wire_carrier();
     door->open = true;
     return EW_OK;
 }

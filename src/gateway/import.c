@@ -467,7 +467,7 @@ static ew_err add_target(ew__import *import, ew_str text, bool several, const ew
     ew_err err = ew__client_check(copy, &client, &parsed, &problem);
     if (err != EW_OK)
         return fail(app, err, "%s%s%s", several ? copy : "", several ? ": " : "", problem ? problem : ew_err_text(err));
-    *target = (ew__import_target){.import = import, .text = copy, .tls = parsed.tls};
+    *target = (ew__import_target){.import = import, .text = copy, .tls = parsed.scheme->tls};
     ew__buf_init(&target->list, import->arena.env, SIZE_MAX / 2); /* limited by list_bytes */
     ew__upstream *upstream = &target->upstream.base;
     atomic_init(&upstream->refs, 1);
@@ -616,8 +616,8 @@ ew__upstream *ew__source_runner(ew__source *source) {
 static bool is_listener(const char *targets, const ew_import_options *options) {
     bool plain = !options || (!options->prefix && !options->names && !options->command && !options->describe &&
                               !options->token && !ew__tls_is_set(&options->tls));
-    bool listened = strncmp(targets, "reflection://", 13) == 0 || strncmp(targets, "reflections://", 14) == 0;
-    return plain && listened && !strpbrk(targets, "#,");
+    const ew_scheme *scheme = ew_scheme_of(targets);
+    return plain && scheme && scheme->reach == EW_REACH_LISTEN && !strpbrk(targets, "#,");
 }
 
 static ew_err listen_for_runtimes(ew_app *app, const char *target) {

@@ -23,6 +23,13 @@ const ew__wire *ew__wire_by_name(ew_str name) {
     return NULL;
 }
 
+const ew__wire *ew__wire_carrier(void) {
+    size_t i = 0;
+    while (!(wires[i]->caps & EW__CAN_CARRY))
+        i++;
+    return wires[i];
+}
+
 const ew_start_word *ew__descriptor_start(const ew__descriptor *descriptor, ew_start_role role, bool option) {
     for (const ew_start_word *word = descriptor->start; word && word->name; word++)
         if (word->role == role && (word->argument != NULL) == option)
@@ -59,10 +66,21 @@ const ew_listener_name *ew_listener_name_at(size_t index) { ENTRY_AT(ew_listener
 
 const ew_start_word *ew_start_word_at(size_t index) { ENTRY_AT(ew_start_word, start, name, index); }
 
+const ew__wire *ew__wire_of_target(const char *target, const ew_scheme **ret_scheme) {
+    *ret_scheme = NULL;
+    for (size_t i = 0; wires[i]; i++)
+        for (const ew_scheme *scheme = wires[i]->about ? wires[i]->about->schemes : NULL; scheme && scheme->text;
+             scheme++)
+            if (strncmp(target, scheme->text, strlen(scheme->text)) == 0) {
+                *ret_scheme = scheme;
+                return wires[i];
+            }
+    return NULL;
+}
+
 const ew_scheme *ew_scheme_of(const char *target) {
     const ew_scheme *scheme = NULL;
-    for (size_t i = 0; target && (scheme = ew_scheme_at(i)) != NULL; i++)
-        if (strncmp(target, scheme->text, strlen(scheme->text)) == 0)
-            return scheme;
-    return NULL;
+    if (target)
+        (void)ew__wire_of_target(target, &scheme);
+    return scheme;
 }

@@ -35,17 +35,11 @@ enum {
     EW__CAN_DUPLEX = 1 << 9,     /* both roles on one connection */
     EW__CAN_STDIO = 1 << 10,     /* it can be spoken with one process over its standard input and output */
     EW__CAN_MANY = 1 << 11,      /* many calls at once on one connection, which then stays open */
+    EW__CAN_CARRY = 1 << 13,     /* it carries others: bodies of its requests, and connections that it hands over */
     EW__ONE_SHOTS_WAIT = 1 << 12 /* what is sent aside is answered: the connection stays whole until then */
 };
 
 typedef enum ew__role { EW__SERVE = 1, EW__CALL = 2 } ew__role;
-
-/* What the user states about a jsonrpc peer: bits of ew__site.dialect. */
-enum {
-    EW__JSONRPC_NO_DISCOVER = 1 << 0, /* it is not everywire: rpc.discover is not sent */
-    EW__JSONRPC_NULL_PARAMS = 1 << 1, /* it requires the member `params`: null is sent when there is no input */
-    EW__JSONRPC_EVENTS = 1 << 2       /* the frames of its streams are events: chunks, then a result or an error */
-};
 
 /* How far we are with the one server that stands behind all connections of a site. Its wire's own. */
 typedef struct ew__greeting {
@@ -69,8 +63,7 @@ typedef struct ew__site {
     ew_str authority;               /* calling: HOST:PORT as written in the target */
     ew_str token;                   /* calling: what we show to the peer; may be empty */
     ew_str path;                    /* calling: what precedes an action's name, "" or "/base" */
-    uint8_t framing;                /* jsonrpc: an ew__framing (frame/line.h) */
-    uint8_t dialect;                /* jsonrpc, calling: EW__JSONRPC_NO_DISCOVER ... */
+    uint32_t options;               /* calling: those of the target (ew__target_option) */
     struct ew__scrape *scrape;      /* serving: who can tell the metrics; may be NULL */
     struct ew__broadcast *others;   /* serving: the other loops of this program; NULL: there are none */
     const ew__wire *upgrade;        /* serving HTTP: WebSockets are handed to this wire, on which we call; or NULL */
@@ -322,6 +315,10 @@ struct ew__wire {
 
 /* All wires, NULL-ended, in the order of help texts. The first one gets connections that no other recognises. */
 const ew__wire *const *ew__wires(void);
+/* The wire that carries others (EW__CAN_CARRY). */
+const ew__wire *ew__wire_carrier(void);
+/* The wire of a target and the scheme that the target begins with. NULL: none, *ret_scheme is NULL. */
+const ew__wire *ew__wire_of_target(const char *target, const ew_scheme **ret_scheme);
 /* By name ("http"), or NULL. */
 const ew__wire *ew__wire_by_name(ew_str name);
 

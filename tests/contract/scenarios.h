@@ -22,7 +22,7 @@ typedef struct contract_wire {
     const ew__wire *serve; /* rig_options.serve, .guest, .stdio */
     const struct ew__http_guest *guest;
     bool stdio;
-    uint8_t dialect;     /* of the client's site */
+    uint32_t options;    /* of the client's site */
     bool lines;          /* its streams are lines: chunks with a raw newline arrive without white space */
     bool ascii;          /* and they are ASCII: other characters arrive as escapes */
     bool all_lines;      /* so is everything else: inputs and results too */

@@ -16,7 +16,7 @@ const contract_wire contract_wires[] = {
     {.wire = &ew__wire_jsonrpc,
      .name = "jsonrpc-events",
      .told = "jsonrpc",
-     .dialect = EW__JSONRPC_EVENTS,
+     .options = EW__JR_PEER_EVENTS,
      .lines = true,
      .all_lines = true,
      .asks_first = true,
@@ -67,7 +67,7 @@ rig_options contract_options(const contract_wire *w, const scenario *s, rig_spli
                            .serve = w->serve,
                            .guest = w->guest,
                            .stdio = w->stdio,
-                           .dialect = w->dialect};
+                           .options = w->options};
     set_limits(s, &options.limits);
     return options;
 }

@@ -83,7 +83,7 @@ void rig_init(rig *r, const ew__wire *wire, const rig_options *options) {
     r->seen_deadline_ms = -2;
     init_side(r, RIG_CLIENT, NULL);
     init_side(r, RIG_SERVER, options->guest);
-    r->side[RIG_CLIENT].site.dialect = options->dialect;
+    r->side[RIG_CLIENT].site.options = options->options;
 }
 
 static uint64_t draw(rig *r) {

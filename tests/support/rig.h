@@ -122,7 +122,7 @@ typedef struct rig_options {
     const ew__wire *serve;              /* what the server's end speaks, if that has another name there */
     const struct ew__http_guest *guest; /* ... and whose requests these are */
     bool stdio;                         /* the other end of every connection is one process */
-    uint8_t dialect;                    /* of the client's site */
+    uint32_t options;                   /* of the client's site */
 } rig_options;
 
 struct rig {

@@ -95,7 +95,8 @@ static const ew__descriptor about = {.info = &info, .schemes = schemes, .listene
 const ew__wire ew__wire_http = {
     .name = "http",
     .about = &about,
-    .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_DEADLINE | EW__CAN_TRACE | EW__CAN_LIST,
+    .caps =
+        EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_DEADLINE | EW__CAN_TRACE | EW__CAN_LIST | EW__CAN_CARRY,
     .serve_size = sizeof(ew__http_server),
     .call_size = sizeof(ew__http_client),
     .scratch_size = sizeof(ew__http_scratch),

@@ -178,7 +178,7 @@ ew__sharing ew__jr_sharing(const ew__peer *base) {
 
 /* The user has asked for events: of everywire, or of another peer that sends them. */
 static bool wants_events(const ew__jr_peer *peer, const ew_call *call) {
-    return call->wants_chunks && peer->peer.conn->site->dialect & EW__JSONRPC_EVENTS;
+    return call->wants_chunks && peer->peer.conn->site->options & EW__JR_PEER_EVENTS;
 }
 
 /* What goes into the method, so that only one of ours is told. */
@@ -204,7 +204,7 @@ static bool quote_plain(ew_str action, const ew__jr_query *query, char room[METH
 static ew_str params_of(const ew__jr_peer *peer, const ew_call *call, ew_str input) {
     if (call->kind == EW__CALL_LIST)
         return EW_STR("{}");
-    bool omit = ew_json_typeof(input) == EW_JSON_NULL && !(peer->peer.conn->site->dialect & EW__JSONRPC_NULL_PARAMS);
+    bool omit = ew_json_typeof(input) == EW_JSON_NULL && !(peer->peer.conn->site->options & EW__JR_PEER_PARAMS);
     return omit ? ew__str(NULL, 0) : input;
 }
 

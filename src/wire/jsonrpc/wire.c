@@ -236,9 +236,9 @@ static ew_err show_token(ew__jr_peer *peer) {
 
 static ew_err init(ew__peer *base) {
     ew__jr_peer *peer = jr_of(base);
-    ew__framing framing = (ew__framing)base->conn->site->framing;
+    ew__framing framing = (ew__framing)(base->conn->site->options & EW__JR_FRAMING);
     peer->framing = framing == EW__FRAMING_HEADERS ? EW__FRAMING_HEADERS : EW__FRAMING_LINES;
-    if (base->role == EW__CALL && base->conn->site->dialect & EW__JSONRPC_NO_DISCOVER)
+    if (base->role == EW__CALL && base->conn->site->options & EW__JR_PEER_FOREIGN)
         peer->kind = EW__JR_OTHER;
     ew__rpc_calls_init(&peer->calls, base->conn, &calls_ops);
     ew__rpc_ids_init(&peer->ids, base->conn->executor->env);

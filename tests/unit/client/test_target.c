@@ -2,6 +2,7 @@
  * tests/unit/client/test_target.c: what a target text says, and what a command beside it may be.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "wire/jsonrpc/jsonrpc.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +58,7 @@ static void test_api_target__reads_jsonrpc(void **state) {
         ew__target target;
         assert_int_equal(ew__target_parse(good[i].text, &target, NULL), EW_OK);
         assert_int_equal(target.kind, good[i].kind);
-        assert_int_equal(target.framing, good[i].framing);
+        assert_int_equal(target.options & EW__JR_FRAMING, good[i].framing);
         assert_string_equal(target.host, good[i].host);
         assert_string_equal(target.path, good[i].path);
         assert_int_equal(target.port, good[i].port);
@@ -65,23 +66,23 @@ static void test_api_target__reads_jsonrpc(void **state) {
     }
 }
 
-static void test_api_target__reads_dialect(void **state) {
+static void test_api_target__reads_options(void **state) {
     (void)state;
     static const struct {
         const char *text;
-        int dialect;
+        uint32_t options;
     } good[] = {
         {"jsonrpc://h:1", 0},
         {"jsonrpc://h:1?framing=lsp", 0},
-        {"jsonrpc://h:1?params=null", EW__JSONRPC_NULL_PARAMS},
-        {"jsonrpc://h:1?stream=events", EW__JSONRPC_EVENTS},
-        {"jsonrpc+unix:x?discover=no", EW__JSONRPC_NO_DISCOVER},
-        {"jsonrpc+stdio:?discover=no&params=null", EW__JSONRPC_NULL_PARAMS | EW__JSONRPC_NO_DISCOVER},
+        {"jsonrpc://h:1?params=null", EW__JR_PEER_PARAMS},
+        {"jsonrpc://h:1?stream=events", EW__JR_PEER_EVENTS},
+        {"jsonrpc+unix:x?discover=no", EW__JR_PEER_FOREIGN},
+        {"jsonrpc+stdio:?discover=no&params=null", EW__JR_PEER_PARAMS | EW__JR_PEER_FOREIGN},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         ew__target target;
         assert_int_equal(ew__target_parse(good[i].text, &target, NULL), EW_OK);
-        assert_int_equal(target.dialect, good[i].dialect);
+        assert_int_equal(target.options & ~(uint32_t)EW__JR_FRAMING, good[i].options);
     }
 }
 
@@ -124,7 +125,7 @@ static void test_api_target__reads_rrq(void **state) {
         ew__target target;
         assert_int_equal(ew__target_parse(good[i].text, &target, NULL), EW_OK);
         assert_int_equal(target.kind, EW__WHERE_TCP);
-        assert_int_equal(target.command, EW__COMMAND_MAY);
+        assert_int_equal(target.scheme->command, EW_SCHEME_COMMAND_MAY);
         assert_string_equal(target.wire->name, "rrq");
         assert_string_equal(target.host, good[i].host);
         assert_string_equal(target.authority, good[i].authority);
@@ -150,7 +151,7 @@ static void test_api_target__reads_stepflow(void **state) {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(ew__target_parse(good[i].text, &target, NULL), EW_OK);
         assert_int_equal(target.kind, EW__WHERE_TCP);
-        assert_int_equal(target.command, EW__COMMAND_ANNOUNCES);
+        assert_int_equal(target.scheme->command, EW_SCHEME_COMMAND_ANNOUNCES);
         assert_string_equal(target.wire->name, "stepflow+http");
         assert_string_equal(target.host, good[i].host);
         assert_string_equal(target.authority, good[i].authority);
@@ -160,7 +161,7 @@ static void test_api_target__reads_stepflow(void **state) {
     }
     assert_int_equal(ew__target_parse("stepflow+stdio:", &target, NULL), EW_OK);
     assert_int_equal(target.kind, EW__WHERE_CHILD);
-    assert_int_equal(target.command, EW__COMMAND_MUST);
+    assert_int_equal(target.scheme->command, EW_SCHEME_COMMAND_MUST);
     assert_string_equal(target.wire->name, "stepflow");
 }
 
@@ -344,8 +345,8 @@ static void test_targets_with_tls(void **state) {
         ew__target target;
         const char *problem = NULL;
         assert_int_equal(ew__target_parse(rows[i].text, &target, &problem), EW_OK);
-        assert_true(target.tls);
-        assert_int_equal(target.http, rows[i].http);
+        assert_true(target.scheme->tls);
+        assert_int_equal(target.scheme->http, rows[i].http);
         assert_string_equal(target.wire->name, rows[i].wire);
         assert_string_equal(target.path, rows[i].path);
         assert_int_equal(target.port, rows[i].port);
@@ -362,7 +363,7 @@ static void test_targets_with_tls(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_api_target__reads),         cmocka_unit_test(test_api_target__reads_jsonrpc),
-        cmocka_unit_test(test_api_target__reads_dialect), cmocka_unit_test(test_api_target__reads_reflection),
+        cmocka_unit_test(test_api_target__reads_options), cmocka_unit_test(test_api_target__reads_reflection),
         cmocka_unit_test(test_api_target__reads_rrq),     cmocka_unit_test(test_api_target__reads_stepflow),
         cmocka_unit_test(test_api_target__command),       cmocka_unit_test(test_api_target__blobs),
         cmocka_unit_test(test_api_target__refuses),       cmocka_unit_test(test_targets_with_tls),

@@ -36,7 +36,7 @@ typedef struct world_options {
     bool stdio;
     rig_split split;
     ew__framing framing;
-    uint8_t dialect;
+    uint32_t options;
     ew__actions *client_actions; /* what the test may call on a wire that calls */
 } world_options;
 
@@ -55,8 +55,7 @@ static inline void world_init(world *w, int raw, const world_options *options) {
     w->raw = raw;
     rig_init(&w->r, &ew__wire_jsonrpc, &(rig_options){.seed = 1, .limits = options->limits, .split = options->split});
     w->r.side[RIG_CLIENT].site.actions = options->client_actions;
-    w->r.side[1 - raw].site.framing = (uint8_t)options->framing;
-    w->r.side[1 - raw].site.dialect = options->dialect;
+    w->r.side[1 - raw].site.options = options->options | (uint32_t)options->framing;
     w->pair = rig_connect_raw(&w->r, raw);
     if (options->stdio)
         world_be_stdio(&w->pair->end[1 - raw]);

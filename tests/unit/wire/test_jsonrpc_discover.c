@@ -117,7 +117,7 @@ static void test_wire_jsonrpc__discover_refused(void **state) {
 static void test_wire_jsonrpc__discover_not(void **state) {
     (void)state;
     world w;
-    world_init(&w, RIG_SERVER, &(world_options){.dialect = EW__JSONRPC_NO_DISCOVER});
+    world_init(&w, RIG_SERVER, &(world_options){.options = EW__JR_PEER_FOREIGN});
     rig_call *a = call_stream(&w, "/x/y");
     hear(&w, RPC "'id':$1,'method':'/x/y'}");
     say(&w, RPC "'id':$1,'stream':1,'result':1}\n" RPC "'id':$1,'stream':2,'data':2}\n" RPC "'id':$1,'stream':3}");

@@ -36,7 +36,7 @@ static void test_wire_jsonrpc_events__serve(void **state) {
 
 /* ---- calling ---- */
 
-static void world_events(world *w) { world_init(w, RIG_SERVER, &(world_options){.dialect = EW__JSONRPC_EVENTS}); }
+static void world_events(world *w) { world_init(w, RIG_SERVER, &(world_options){.options = EW__JR_PEER_EVENTS}); }
 
 static rig_call *begin(world *w, bool everywire) {
     world_events(w);

@@ -33,7 +33,7 @@ static void test_wire_jsonrpc__no_params(void **state) {
 static void test_wire_jsonrpc__null_params(void **state) {
     (void)state;
     world w;
-    world_init(&w, RIG_SERVER, &(world_options){.dialect = EW__JSONRPC_NULL_PARAMS});
+    world_init(&w, RIG_SERVER, &(world_options){.options = EW__JR_PEER_PARAMS});
     (void)call_plain(&w, "a", "");
     (void)call_input(&w, "c");
     hear(&w, RPC "'id':$1,'method':'a','params':null}\n" RPC "'id':$3,'method':'c','stream':1,'params':null}");
