@@ -76,6 +76,15 @@ ew_err ew__buf_u64(ew__buf *buf, uint64_t number) {
     return ew__buf_add(buf, digits, ew__u64_text(number, digits));
 }
 
+ew_err ew__buf_us_as_ms(ew__buf *out, uint64_t us) {
+    ew__buf_u64(out, us / 1000);
+    unsigned rest = (unsigned)(us % 1000);
+    const char fraction[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
+    if (rest)
+        ew__buf_add(out, fraction, sizeof fraction);
+    return out->err;
+}
+
 /* Longer than the stack's room: formatted aside, as the buffer may have room for the text but not for printf's NUL. */
 static ew_err printf_long(ew__buf *buf, size_t n, const char *format, va_list args) {
     ew_err err = ew__buf_reserve(buf, n);

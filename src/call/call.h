@@ -19,6 +19,7 @@
 #include "base/executor.h"
 #include "base/out.h"
 #include "base/payload.h"
+#include "call/span_style.h"
 #include "call/trace.h"
 #include "json/json.h"
 #include <everywire/call.h>
@@ -105,9 +106,10 @@ struct ew_call {
      */
     ew_call *lender;
     const ew__secrets *secret_input, *secret_output; /* the action's, or of the call that this one goes on for */
-    const ew__who *who; /* served: whose call it is, until it is opened; NULL: a stranger's */
-    ew__action *action; /* a reference; NULL for outgoing calls */
-    const char *wire;   /* name of the wire it came on, or goes out on */
+    const ew__who *who;               /* served: whose call it is, until it is opened; NULL: a stranger's */
+    ew__action *action;               /* a reference; NULL for outgoing calls */
+    const char *wire;                 /* name of the wire it came on, or goes out on */
+    const ew__span_style *span_style; /* served: set by its wire; NULL: the default */
     ew_str key;
     ew_str input;
     ew_str context;

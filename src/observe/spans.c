@@ -129,9 +129,6 @@ static ew_str shown(ew_str json, const ew__secrets *secrets, ew__buf *own, bool 
     return cut(ew__secrets_hide(own, json, secrets) == EW_OK ? ew__buf_view(own) : EW_STR("\"***\""), truncated);
 }
 
-/* A job that RRQ has given us, not one that we give to a runner. */
-static bool is_job(const ew_call *call) { return call->action && call->wire && strcmp(call->wire, "rrq") == 0; }
-
 static void copy_parts(ew__span *span, const ew_str parts[EW__SPAN_PARTS]) {
     char *at = span->bytes;
     for (size_t i = 0; i < EW__SPAN_PARTS; i++) {
@@ -151,7 +148,8 @@ static ew_str upstream_trace(const ew_call *call) {
 
 /* end NULL: it starts. false: no room. */
 static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t duration_ns) {
-    bool truncated = false, rrq = is_job(call);
+    const ew__span_style *style = call->span_style;
+    bool truncated = false;
     ew__buf own[2];
     ew__buf_init(&own[0], spans->executor->env, SIZE_MAX / 2);
     ew__buf_init(&own[1], spans->executor->env, SIZE_MAX / 2);
@@ -159,7 +157,7 @@ static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t d
         [EW__SPAN_KEY] = call->key,
         [EW__SPAN_PATH] = call->trace_path,
         [EW__SPAN_LABELS] = whole(call->labels, &truncated),
-        [EW__SPAN_CONTEXT] = end || rrq ? whole(call->context, &truncated) : ew__str(NULL, 0),
+        [EW__SPAN_CONTEXT] = end || style ? whole(call->context, &truncated) : ew__str(NULL, 0),
         [EW__SPAN_INPUT] = shown(call->input, call->secret_input, &own[0], &truncated),
     };
     if (end)
@@ -184,7 +182,7 @@ static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t d
     span->status = (uint8_t)(end ? end->status : EW_STATUS_OK);
     span->outgoing = call->action == NULL;
     span->truncated = truncated;
-    span->rrq = rrq;
+    span->style = style;
     span->retry_after_ms = end && end->status != EW_STATUS_OK ? end->fault.retry_after_ms : 0;
     span->retry = span->retry_after_ms || (end && end->status != EW_STATUS_OK && end->fault.retryable);
     add(spans, span);

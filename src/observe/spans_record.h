@@ -26,9 +26,9 @@ struct ew__span {
     uint8_t status; /* ew_status */
     bool outgoing;
     bool truncated;
-    bool rrq;                /* a job of RRQ's: the span of a runner, too */
-    bool retry;              /* whoever made the call was asked to try again, */
-    uint64_t retry_after_ms; /* after that long, or 0 */
+    const ew__span_style *style; /* of a served call's wire; NULL: the default */
+    bool retry;                  /* whoever made the call was asked to try again, */
+    uint64_t retry_after_ms;     /* after that long, or 0 */
     uint32_t len[EW__SPAN_PARTS];
     char bytes[];
 };
@@ -37,14 +37,5 @@ struct ew__span {
 
 /* Writes one TraceData of the first n records, which belong to one trace. */
 void ew__spans_write(ew__buf *out, const ew__span *first, uint32_t n);
-ew_str ew__span_text(const ew__span *span, ew__span_part which);
-/* ,"name":"text" */
-void ew__span_write_text(ew__buf *out, const char *name, ew_str text);
-void ew__span_write_ms(ew__buf *out, uint64_t us); /* milliseconds with a fraction */
-
-/* ---- spans_rrq.c ---- */
-
-/* What RRQ's own runners write about a job, each with a comma before it. */
-void ew__span_write_rrq(ew__buf *out, const ew__span *span);
 
 #endif

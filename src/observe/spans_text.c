@@ -7,7 +7,7 @@
 #include "json/text.h"
 #include "observe/spans_record.h"
 
-ew_str ew__span_text(const ew__span *span, ew__span_part which) {
+static ew_str text_of(const ew__span *span, ew__span_part which) {
     const char *at = span->bytes;
     for (int i = 0; i < (int)which; i++)
         at += span->len[i];
@@ -17,27 +17,15 @@ ew_str ew__span_text(const ew__span *span, ew__span_part which) {
 static ew_str id(const char *text, size_t n) { return ew__str(text, n); }
 #define ID(member) id(member, sizeof(member))
 
-void ew__span_write_ms(ew__buf *out, uint64_t us) {
-    ew__buf_u64(out, us / 1000);
-    unsigned rest = (unsigned)(us % 1000);
-    const char fraction[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
-    if (rest)
-        ew__buf_add(out, fraction, sizeof fraction);
-}
-
-/* As those who started the call would call it: Genkit by the action, RRQ by what it is to them. */
+/* The style's, otherwise the name of the action as Genkit writes it. */
 static void write_name(ew__buf *out, const ew__span *span) {
-    ew_str type, name = EW_STR("rrq.runner");
-    if (!span->rrq)
-        ew__key_split(ew__span_text(span, EW__SPAN_KEY), &type, &name);
-    (void)ew__json_write_str(out, name, false);
+    ew_str type, name;
+    ew__key_split(text_of(span, EW__SPAN_KEY), &type, &name);
+    (void)ew__json_write_str(out, span->style ? ew_str_from(span->style->name) : name, false);
 }
 
-void ew__span_write_text(ew__buf *out, const char *name, ew_str text) {
-    ew__buf_cstr(out, ",\"");
-    ew__buf_cstr(out, name);
-    ew__buf_cstr(out, "\":");
-    (void)ew__json_write_str(out, text, false);
+static void write_text(ew__buf *out, const char *name, ew_str text) {
+    (void)ew__json_format(out, ",%Q:%q", name, text);
 }
 
 static void write_labels(ew__buf *out, ew_str labels) {
@@ -82,7 +70,7 @@ static void write_context(ew__buf *out, ew_str context) {
     ew__buf_init(&text, out->env, out->max);
     redact(&text, context);
     if (text.err == EW_OK)
-        ew__span_write_text(out, "genkit:metadata:context", ew__buf_view(&text));
+        write_text(out, "genkit:metadata:context", ew__buf_view(&text));
     else if (out->err == EW_OK)
         out->err = text.err;
     ew__buf_done(&text);
@@ -91,52 +79,64 @@ static void write_context(ew__buf *out, ew_str context) {
 static void write_path(ew__buf *out, const ew__span *span) {
     ew__buf path;
     ew__buf_init(&path, out->env, out->max);
-    (void)ew__trace_path(&path, ew__span_text(span, EW__SPAN_PATH), ew__span_text(span, EW__SPAN_KEY), true);
+    (void)ew__trace_path(&path, text_of(span, EW__SPAN_PATH), text_of(span, EW__SPAN_KEY), true);
     if (path.err == EW_OK)
-        ew__span_write_text(out, "genkit:path", ew__buf_view(&path));
+        write_text(out, "genkit:path", ew__buf_view(&path));
     else if (out->err == EW_OK)
         out->err = path.err;
     ew__buf_done(&path);
 }
 
+static void write_style(ew__buf *out, const ew__span *span) {
+    ew__span_facts facts = {.key = text_of(span, EW__SPAN_KEY),
+                            .context = text_of(span, EW__SPAN_CONTEXT),
+                            .message = text_of(span, EW__SPAN_OUTPUT),
+                            .start_us = span->start_us,
+                            .end_us = span->end_us,
+                            .retry_after_ms = span->retry_after_ms,
+                            .status = (ew_status)span->status,
+                            .retry = span->retry};
+    span->style->write(out, &facts);
+}
+
 static void write_attributes(ew__buf *out, const ew__span *span) {
-    ew_str key = ew__span_text(span, EW__SPAN_KEY), type, name;
+    ew_str key = text_of(span, EW__SPAN_KEY), type, name;
     bool ok = span->status == EW_STATUS_OK;
     ew__key_split(key, &type, &name);
     ew__buf_cstr(out, "{\"genkit:type\":\"action\"");
     if (type.len) {
-        ew__span_write_text(out, "genkit:metadata:subtype", type);
-        ew__span_write_text(out, "genkit:key", key);
+        write_text(out, "genkit:metadata:subtype", type);
+        write_text(out, "genkit:key", key);
     }
-    write_labels(out, ew__span_text(span, EW__SPAN_LABELS));
-    ew__span_write_text(out, "genkit:name", name);
+    write_labels(out, text_of(span, EW__SPAN_LABELS));
+    write_text(out, "genkit:name", name);
     if (!span->trace.has_parent)
         ew__buf_cstr(out, ",\"genkit:isRoot\":true");
     write_path(out, span);
-    if (span->end_us) /* an RRQ runner's start has it, too, for what is read from it */
-        write_context(out, ew__span_text(span, EW__SPAN_CONTEXT));
+    if (span->end_us) /* with a style, the record of a start has a context too: its attributes are read from it */
+        write_context(out, text_of(span, EW__SPAN_CONTEXT));
     if (span->len[EW__SPAN_INPUT])
-        ew__span_write_text(out, "genkit:input", ew__span_text(span, EW__SPAN_INPUT));
+        write_text(out, "genkit:input", text_of(span, EW__SPAN_INPUT));
     if (span->end_us && ok)
-        ew__span_write_text(out, "genkit:output", ew__span_text(span, EW__SPAN_OUTPUT));
+        write_text(out, "genkit:output", text_of(span, EW__SPAN_OUTPUT));
     if (span->end_us)
-        ew__span_write_text(out, "genkit:state", ok ? EW_STR("success") : EW_STR("error"));
+        write_text(out, "genkit:state", ok ? EW_STR("success") : EW_STR("error"));
     if (span->len[EW__SPAN_UPSTREAM])
-        ew__span_write_text(out, "everywire:upstreamTraceId", ew__span_text(span, EW__SPAN_UPSTREAM));
+        write_text(out, "everywire:upstreamTraceId", text_of(span, EW__SPAN_UPSTREAM));
     if (!ok)
         ew__buf_cstr(out, ",\"genkit:isFailureSource\":true");
-    if (span->rrq)
-        ew__span_write_rrq(out, span);
+    if (span->style)
+        write_style(out, span);
     ew__buf_char(out, '}');
 }
 
 static void write_event(ew__buf *out, const ew__span *span) {
-    ew_str message = ew__span_text(span, EW__SPAN_OUTPUT);
+    ew_str message = text_of(span, EW__SPAN_OUTPUT);
     const char *type = ew_status_name((ew_status)span->status);
     ew__buf_cstr(out, "{\"time\":");
-    ew__span_write_ms(out, span->end_us);
+    ew__buf_us_as_ms(out, span->end_us);
     (void)ew__buf_printf(out, ",\"annotation\":{\"attributes\":{\"exception.type\":\"%s\"", type);
-    ew__span_write_text(out, "exception.message", message);
+    write_text(out, "exception.message", message);
     (void)ew__buf_printf(out, ",\"exception.stacktrace\":\"%s: ", type);
     size_t quote = out->len; /* the message goes on in the string that is open */
     (void)ew__json_write_str(out, message, false);
@@ -149,7 +149,7 @@ static void write_outcome(ew__buf *out, const ew__span *span) {
     bool ok = span->status == EW_STATUS_OK;
     ew__buf_cstr(out, ok ? ",\"status\":{\"code\":0" : ",\"status\":{\"code\":2");
     if (!ok)
-        ew__span_write_text(out, "message", ew__span_text(span, EW__SPAN_OUTPUT));
+        write_text(out, "message", text_of(span, EW__SPAN_OUTPUT));
     ew__buf_cstr(out, "},\"timeEvents\":{\"timeEvent\":[");
     if (!ok)
         write_event(out, span);
@@ -162,16 +162,15 @@ static void write_span(ew__buf *out, const ew__span *span) {
     ew__buf_cstr(out, "\",\"traceId\":\"");
     ew__buf_str(out, ID(span->trace.trace_id));
     ew__buf_cstr(out, "\",\"startTime\":");
-    ew__span_write_ms(out, span->start_us);
+    ew__buf_us_as_ms(out, span->start_us);
     ew__buf_cstr(out, ",\"endTime\":");
-    ew__span_write_ms(out, span->end_us);
+    ew__buf_us_as_ms(out, span->end_us);
     ew__buf_cstr(out, ",\"attributes\":");
     write_attributes(out, span);
     ew__buf_cstr(out, ",\"displayName\":");
     write_name(out, span);
-    ew__buf_cstr(out, span->outgoing ? ",\"links\":[],\"spanKind\":\"CLIENT\""
-                      : span->rrq    ? ",\"links\":[],\"spanKind\":\"CONSUMER\""
-                                     : ",\"links\":[],\"spanKind\":\"INTERNAL\"");
+    const char *kind = span->outgoing ? "CLIENT" : span->style ? span->style->kind : "INTERNAL";
+    (void)ew__buf_printf(out, ",\"links\":[],\"spanKind\":\"%s\"", kind);
     if (span->trace.has_parent) {
         ew__buf_cstr(out, ",\"parentSpanId\":\"");
         ew__buf_str(out, ID(span->trace.parent_id));
@@ -204,9 +203,9 @@ void ew__spans_write(ew__buf *out, const ew__span *first, uint32_t n) {
         ew__buf_cstr(out, ",\"displayName\":");
         write_name(out, root);
         ew__buf_cstr(out, ",\"startTime\":");
-        ew__span_write_ms(out, root->start_us);
+        ew__buf_us_as_ms(out, root->start_us);
         ew__buf_cstr(out, ",\"endTime\":");
-        ew__span_write_ms(out, root->end_us);
+        ew__buf_us_as_ms(out, root->end_us);
     }
     ew__buf_char(out, '}');
 }

@@ -163,6 +163,10 @@ void ew__rrq_let_go_all(ew__rrq_peer *peer);         /* the orchestrator has gon
 void ew__rrq_told(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text);
 const ew__rrq_call *ew__rrq_served(const ew_call *call); /* it came by this wire; NULL: it did not */
 
+/* ---- spans.c ---- */
+
+extern const ew__span_style ew__rrq_span_style;
+
 /* ---- call.c ---- */
 
 void ew__rrq_ids_init(ew__rrq_peer *peer);

@@ -275,6 +275,7 @@ static ew__rrq_call *fill_call(ew__rrq_peer *peer, ew_call *call, ew_str text, e
     entry->spans = request->spans;
     call->caller_ud = entry;
     call->wire = ew__wire_rrq.name;
+    call->span_style = &ew__rrq_span_style;
     call->input = request->params;
     call->context = request->context;
     call->labels = request->labels;

@@ -1,10 +1,11 @@
 /*
- * tests/unit/observe/test_spans_rrq.c: a job that RRQ has given us becomes the span of a runner: what it has beside
+ * tests/unit/wire/test_rrq_spans.c: a job that RRQ has given us becomes the span of a runner: what it has beside
  * Genkit's attributes, at its start and its end, and what is left out.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "observe/spans.h"
 #include "unit/call/world.h"
+#include "wire/rrq/rrq.h"
 #include <everywire/json.h>
 
 /* The world's wall clock begins at 2023-11-14T22:13:21Z. */
@@ -56,11 +57,11 @@ static void bench_done(bench *b) {
     world_done(&b->w);
 }
 
-static ew_call *open_job(bench *b, const char *wire, const char *context) {
+static ew_call *open_call(bench *b, const ew__span_style *style, const char *context) {
     ew_call *call = ew__call_new(&b->w.executor, &caller, b);
     ew__action *action = NULL;
     assert_non_null(call);
-    call->wire = wire;
+    call->span_style = style;
     call->input = EW_STR("{}");
     call->context = ew_str_from(context);
     call->labels = EW_STR("{\"tenant\":\"t1\"}");
@@ -68,6 +69,8 @@ static ew_call *open_job(bench *b, const char *wire, const char *context) {
     ew__call_open(call, action);
     return call;
 }
+
+static ew_call *open_job(bench *b, const char *context) { return open_call(b, &ew__rrq_span_style, context); }
 
 /* The next text's only span. */
 static ew_str next(bench *b) {
@@ -125,11 +128,11 @@ static void assert_unended(ew_str span) {
 
 /* ---- tests ---- */
 
-static void test_spans_rrq__success(void **state) {
+static void test_rrq_spans__success(void **state) {
     bench b;
     (void)state;
     bench_init(&b, true);
-    ew_call *call = open_job(&b, "rrq", JOB_CONTEXT);
+    ew_call *call = open_job(&b, JOB_CONTEXT);
     ew_str span = next(&b);
     assert_job(span);
     assert_unended(span);
@@ -151,7 +154,7 @@ static void test_spans_rrq__success(void **state) {
 static void check_fault(const ew_fault *fault, const char *outcome, const char *delay, const char *type) {
     bench b;
     bench_init(&b, false);
-    ew_call *call = open_job(&b, "rrq", JOB_CONTEXT);
+    ew_call *call = open_job(&b, JOB_CONTEXT);
     assert_int_equal(ew_call_fail_with(call, fault), EW_OK);
     ew_str span = next(&b);
     assert_job(span);
@@ -166,7 +169,7 @@ static void check_fault(const ew_fault *fault, const char *outcome, const char *
     bench_done(&b);
 }
 
-static void test_spans_rrq__outcomes(void **state) {
+static void test_rrq_spans__outcomes(void **state) {
     ew_fault fault = {.status = EW_STATUS_NOT_FOUND, .message = EW_STR("it \"broke\"")};
     (void)state;
     check_fault(&fault, "\"error\"", NULL, "\"NOT_FOUND\"");
@@ -184,13 +187,13 @@ static void test_spans_rrq__outcomes(void **state) {
 }
 
 /* What the context does not have, or has in another form than RRQ. */
-static void test_spans_rrq__odd_contexts(void **state) {
+static void test_rrq_spans__odd_contexts(void **state) {
     static const char *const poor[] = {"", "{}", "[1]", "{\"job_id\":null,\"attempt\":null,\"deadline\":null}"};
     bench b;
     (void)state;
     bench_init(&b, false);
     for (size_t i = 0; i < sizeof poor / sizeof *poor; i++) {
-        assert_int_equal(ew_call_done(open_job(&b, "rrq", poor[i]), EW_STR("1")), EW_OK);
+        assert_int_equal(ew_call_done(open_job(&b, poor[i]), EW_STR("1")), EW_OK);
         ew_str span = next(&b);
         assert_json(span, "/displayName", "\"rrq.runner\"");
         assert_json(span, "/attributes/rrq.function", "\"a/b\"");
@@ -200,9 +203,8 @@ static void test_spans_rrq__odd_contexts(void **state) {
         for (size_t k = 0; k < sizeof names / sizeof *names; k++)
             assert_none(span, names[k]);
     }
-    ew_call *call = open_job(&b, "rrq",
-                             "{\"job_id\":7,\"attempt\":\"x\",\"deadline\":\"soon\",\"enqueue_time\":"
-                             "\"2030-01-01T00:00:00Z\",\"worker_id\":{\"a\":1},\"queue_name\":true}");
+    ew_call *call = open_job(&b, "{\"job_id\":7,\"attempt\":\"x\",\"deadline\":\"soon\",\"enqueue_time\":"
+                                 "\"2030-01-01T00:00:00Z\",\"worker_id\":{\"a\":1},\"queue_name\":true}");
     assert_int_equal(ew_call_done(call, EW_STR("1")), EW_OK);
     ew_str span = next(&b);
     assert_json(span, "/attributes/rrq.job_id", "7");
@@ -216,19 +218,16 @@ static void test_spans_rrq__odd_contexts(void **state) {
 }
 
 /* Other wires' calls, and those that we make to runners, are no jobs of ours. */
-static void test_spans_rrq__others(void **state) {
-    static const char *const wires[] = {"http", "rrqs", "rr", NULL};
+static void test_rrq_spans__others(void **state) {
     bench b;
     (void)state;
     bench_init(&b, false);
-    for (size_t i = 0; i < sizeof wires / sizeof *wires; i++) {
-        assert_int_equal(ew_call_done(open_job(&b, wires[i], JOB_CONTEXT), EW_STR("1")), EW_OK);
-        ew_str span = next(&b);
-        assert_json(span, "/displayName", "\"a/b\"");
-        assert_json(span, "/spanKind", "\"INTERNAL\"");
-        assert_none(span, "rrq.");
-        assert_none(span, "messaging.");
-    }
+    assert_int_equal(ew_call_done(open_call(&b, NULL, JOB_CONTEXT), EW_STR("1")), EW_OK);
+    ew_str span = next(&b);
+    assert_json(span, "/displayName", "\"a/b\"");
+    assert_json(span, "/spanKind", "\"INTERNAL\"");
+    assert_none(span, "rrq.");
+    assert_none(span, "messaging.");
     ew_call *call = ew__call_new(&b.w.executor, &caller, &b);
     assert_non_null(call);
     call->wire = "rrq";
@@ -236,19 +235,19 @@ static void test_spans_rrq__others(void **state) {
     call->context = EW_STR(JOB_CONTEXT);
     ew__call_open_on(call, &outgoing, NULL);
     assert_int_equal(ew__call_done_valid(call, EW_STR("1")), EW_OK);
-    ew_str span = next(&b);
+    span = next(&b);
     assert_json(span, "/displayName", "\"x\"");
     assert_json(span, "/spanKind", "\"CLIENT\"");
     assert_none(span, "rrq.");
     bench_done(&b);
 }
 
-static void test_spans_rrq__no_memory(void **state) {
+static void test_rrq_spans__no_memory(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
         bench b;
         bench_init(&b, true);
-        ew_call *call = open_job(&b, "rrq", JOB_CONTEXT);
+        ew_call *call = open_job(&b, JOB_CONTEXT);
         ew__test_env_fail_at(&b.w.env, n, true);
         (void)ew_call_fail(call, EW_STATUS_INTERNAL, "x");
         while (ew__spans_next(&b.spans, &b.body))
@@ -265,9 +264,9 @@ static void test_spans_rrq__no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spans_rrq__success),      cmocka_unit_test(test_spans_rrq__outcomes),
-        cmocka_unit_test(test_spans_rrq__odd_contexts), cmocka_unit_test(test_spans_rrq__others),
-        cmocka_unit_test(test_spans_rrq__no_memory),
+        cmocka_unit_test(test_rrq_spans__success),      cmocka_unit_test(test_rrq_spans__outcomes),
+        cmocka_unit_test(test_rrq_spans__odd_contexts), cmocka_unit_test(test_rrq_spans__others),
+        cmocka_unit_test(test_rrq_spans__no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
