@@ -12,32 +12,22 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "support/rig.h"
+#include "support/guarded_rig.h"
 #include "support/tokens.h"
 
 typedef struct access_world {
     rig r;
-    ew__clients clients;
-    ew__access access;
-    ew__gate gate;
+    guarded_rig guarded;
 } access_world;
 
 static inline void access_begin(access_world *w, const ew__wire *wire, const rig_options *options) {
     rig_init(&w->r, wire, options);
-    const ew_env *env = ew_env_default(); /* its memory is not counted by the rig */
-    ew__clients_init(&w->clients, env);
-    ew__access_init(&w->access, env, &w->clients);
-    w->access.required = true;
-    ew__access_set(&w->access, access_list(env, false));
-    ew__gate_init(&w->gate, &w->access);
-    w->r.side[RIG_SERVER].executor.gate = &w->gate;
+    guard_rig(&w->guarded, &w->r, access_list(ew_env_default(), false));
 }
 
 static inline void access_end(access_world *w) {
     rig_finish(&w->r);
-    ew__gate_done(&w->gate);
-    ew__access_done(&w->access);
-    ew__clients_done(&w->clients);
+    unguard_rig(&w->guarded);
 }
 
 #endif

@@ -6,15 +6,8 @@
 #ifndef EW_TESTS_RRQ_WORLD_H
 #define EW_TESTS_RRQ_WORLD_H
 
-#include "support/rig.h"
+#include "support/wire_peer.h"
 #include "wire/rrq/rrq.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #define CONTEXT "'context':{'job_id':'j','attempt':1,'enqueue_time':'2026-01-01T12:00:00Z','queue_name':'q'}"
 #define REQUEST(id, job, function, params)                                                                             \
@@ -48,9 +41,6 @@ static inline void say(rig_pair *pair, const char *text) {
     rig_run(pair->rig);
     free(bytes);
 }
-
-static inline rig_end *raw_end(rig_pair *pair) { return &pair->end[pair->end[0].raw ? 0 : 1]; }
-static inline rig_end *wire_end(rig_pair *pair) { return &pair->end[pair->end[0].raw ? 1 : 0]; }
 
 /* The next frame that came, with ' for ", as it stands; to be freed. It is dropped. */
 static inline char *hear_any(rig_pair *pair) {

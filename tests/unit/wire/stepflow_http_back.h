@@ -107,7 +107,6 @@ static inline void check_back_at(const back *b, ew_status status, ew_origin from
     free(want);
 }
 #define check_back(b, status, from, text) check_back_at((b), (status), (from), (text), __LINE__)
-#define check_runs(b) assert_int_equal((b)->ended, 0)
 #define GONE "the call that it belongs to has ended, or its runtime has gone"
 
 /* components/execute comes, and its handler is the test: the call, for ew_call_unref. */

@@ -48,7 +48,7 @@ static inline char *hear_reply_head_at(world *w, const char *body, int line) {
     if (!blank || heard.n != 1)
         fail_msg("line %d: %u replies came: %s", line, heard.n, heard.len ? heard.bytes : "");
     size_t n = (size_t)(blank - heard.bytes) + 4;
-    check_text_at(w, body, heard.bytes + n, heard.len - n, line);
+    peer_check_text(w->ids, body, heard.bytes + n, heard.len - n, line);
     char *head = strndup(heard.bytes, n - 2);
     heard.len = heard.n = 0;
     return head;

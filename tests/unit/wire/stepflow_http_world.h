@@ -2,32 +2,16 @@
  * tests/unit/wire/stepflow_http_world.h: Stepflow over HTTP, and a test that is one of the two sides: it says whole
  * requests or answers and takes those that come apart by itself, without src/frame.
  *
- * Texts are written with ' for " (and ` for '). $1 to $9 stand for ids that the wire makes: the first time one is heard
- * it is remembered, from then on it must be the same, and what is said with it says that id.
+ * Texts: support/wire_peer.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EW_TESTS_STEPFLOW_HTTP_WORLD_H
 #define EW_TESTS_STEPFLOW_HTTP_WORLD_H
 
-#include "support/rig.h"
+#include "support/wire_peer.h"
 #include "wire/http/http.h"
 #include "wire/stepflow/stepflow.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-#define RPC "{'jsonrpc':'2.0',"
-#define FAULT(code, message, status) "{'code':" #code ",'message':'" message "','data':{'status':'" status "'}}"
-/* The same for a call that was refused before its handler started. */
-#define REFUSAL(code, message, status)                                                                                 \
-    "{'code':" #code ",'message':'" message "','data':{'status':'" status "','refused':true}}"
-#define EXECUTE(id, component, input)                                                                                  \
-    RPC "'id':" id ",'method':'components/execute','params':{'component':'" component "','input':" input "}}"
-#define OUTPUT(id, output) RPC "'id':" id ",'result':{'output':" output "}}"
 #define ERROR(id, error) RPC "'id':" id ",'error':" error "}"
 
 #define HOST "Host: 127.0.0.1:3400\r\n"
@@ -39,7 +23,7 @@
 typedef struct world {
     rig r;
     ew__instance instance;
-    char ids[10][64]; /* with their quotes */
+    peer_ids ids;
 } world;
 
 /* The http wire serves with this guest (NULL: Stepflow's), the other side is the test or that wire. */
@@ -59,70 +43,14 @@ static inline void world_done(world *w) { rig_finish(&w->r); }
 
 static inline ew__site *server_site(world *w) { return &w->r.side[RIG_SERVER].site; }
 static inline ew__site *client_site(world *w) { return &w->r.side[RIG_CLIENT].site; }
-static inline rig_end *raw_end(rig_pair *pair) { return &pair->end[pair->end[0].raw ? 0 : 1]; }
-static inline rig_end *wire_end(rig_pair *pair) { return &pair->end[pair->end[0].raw ? 1 : 0]; }
 static inline rig_pair *runtime(world *w) { return rig_connect_raw(&w->r, RIG_CLIENT); }
 static inline rig_pair *server(world *w) { return rig_connect_raw(&w->r, RIG_SERVER); }
 /* Whether the wire has closed, or said that it will say no more. */
 static inline bool is_over(rig_pair *pair) { return raw_end(pair)->saw_eof || wire_end(pair)->closing; }
 
-/* ---- texts ---- */
-
-static inline char plain_char(char c) { return c == '\'' ? '"' : c == '`' ? '\'' : c; }
-
-/* For free(). */
-static inline char *expand(const world *w, const char *text) {
-    size_t n = 0;
-    char *out = malloc(strlen(text) + 32 * sizeof w->ids[0]);
-    assert_non_null(out);
-    for (; *text; text++) {
-        if (*text == '$' && text[1] >= '1' && text[1] <= '9') {
-            const char *id = w->ids[*++text - '0'];
-            memcpy(out + n, id, strlen(id));
-            n += strlen(id);
-        } else {
-            out[n++] = plain_char(*text);
-        }
-    }
-    out[n] = '\0';
-    return out;
-}
-
-static inline size_t match_id(char kept[64], const char *got, size_t n) {
-    const char *end = n > 1 && got[0] == '"' ? memchr(got + 1, '"', n - 1) : NULL;
-    size_t len = end ? (size_t)(end + 1 - got) : 0;
-    if (len == 0 || len >= 64 || (kept[0] && (strlen(kept) != len || memcmp(kept, got, len) != 0)))
-        return 0;
-    memcpy(kept, got, len);
-    return len;
-}
-
-static inline bool matches(world *w, const char *pattern, const char *got, size_t n) {
-    for (; *pattern; pattern++) {
-        size_t used = 1;
-        if (*pattern == '$' && pattern[1] >= '1' && pattern[1] <= '9')
-            used = match_id(w->ids[*++pattern - '0'], got, n);
-        else if (n == 0 || *got != plain_char(*pattern))
-            used = 0;
-        if (used == 0)
-            return false;
-        got += used;
-        n -= used;
-    }
-    return n == 0;
-}
-
-static inline void check_text_at(world *w, const char *pattern, const char *got, size_t n, int line) {
-    if (!matches(w, pattern, got, n))
-        fail_msg("line %d: expected\n%s\ngot\n%.*s", line, pattern, (int)n, got);
-}
-
 /* ---- saying ---- */
 
-static inline void say_bytes(rig_pair *pair, const void *bytes, size_t n) {
-    rig_say(pair, bytes, n);
-    rig_run(pair->rig);
-}
+static inline char *expand(world *w, const char *text) { return peer_expand(w->ids, text); }
 
 static inline void say_text(rig_pair *pair, const char *text) { say_bytes(pair, text, strlen(text)); }
 
@@ -201,7 +129,7 @@ static inline char *hear_head_at(world *w, rig_pair *pair, int status, const cha
         fail_msg("line %d: not %d but\n%s%s", line, status, head, raw_end(pair)->got);
     char *got = take_body_at(pair, head, line);
     if (body)
-        check_text_at(w, body, got, strlen(got), line);
+        peer_check_text(w->ids, body, got, strlen(got), line);
     if (*got)
         check_line_at(head, "Content-Type: application/json", line);
     free(got);
@@ -239,7 +167,7 @@ static inline void hear_event_at(world *w, rig_pair *pair, const char *pattern, 
     assert_memory_equal(end->got + head + n - 2, "\n\n\r\n", 4);
     for (size_t i = head; i < head + n; i++)
         assert_true((unsigned char)end->got[i] < 0x7f);
-    check_text_at(w, pattern, end->got + head + 6, n - 8, line);
+    peer_check_text(w->ids, pattern, end->got + head + 6, n - 8, line);
     rig_forget(pair, head + n + 2);
 }
 #define hear_event(w, pair, pattern) hear_event_at((w), (pair), (pattern), __LINE__)
@@ -257,7 +185,7 @@ static inline char *hear_post_head_at(world *w, rig_pair *pair, const char *body
     check_line_at(head, "Content-Type: application/json", line);
     check_line_at(head, "Accept: application/json, text/event-stream", line);
     char *got = take_body_at(pair, head, line);
-    check_text_at(w, body, got, strlen(got), line);
+    peer_check_text(w->ids, body, got, strlen(got), line);
     free(got);
     return head;
 }
@@ -266,7 +194,7 @@ static inline char *hear_post_head_at(world *w, rig_pair *pair, const char *body
 
 /* ---- what callers are told ---- */
 
-static inline void check_done_at(const world *w, const rig_call *rc, const char *result, int line) {
+static inline void check_done_at(world *w, const rig_call *rc, const char *result, int line) {
     char *text = expand(w, result);
     if (!rc->ended || rc->status != EW_STATUS_OK || strcmp(rc->result, text) != 0)
         fail_msg("line %d: %s: %s, not %s", line, rc->ended ? ew_status_name(rc->status) : "not ended",
@@ -274,12 +202,5 @@ static inline void check_done_at(const world *w, const rig_call *rc, const char 
     free(text);
 }
 #define check_done(w, rc, result) check_done_at((w), (rc), (result), __LINE__)
-
-static inline void check_failed_at(const rig_call *rc, ew_status status, ew_origin origin, const char *text, int line) {
-    if (!rc->ended || rc->status != status || rc->origin != origin || strcmp(rc->message, text) != 0)
-        fail_msg("line %d: %s of origin %d: %s", line, rc->ended ? ew_status_name(rc->status) : "not ended", rc->origin,
-                 rc->message ? rc->message : rc->result);
-}
-#define check_failed(rc, status, origin, text) check_failed_at((rc), (status), (origin), (text), __LINE__)
 
 #endif

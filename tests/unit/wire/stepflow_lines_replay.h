@@ -131,7 +131,7 @@ static inline void say_row(world *w, size_t i, const char *id) {
         rig_say(w->pair, id, strlen(id));
         rig_say(w->pair, theirs.ptr + theirs.len, text.len - at - theirs.len);
     }
-    say_bytes(w, "\n", rec->cut[i] ? 0 : 1);
+    say_bytes(w->pair, "\n", rec->cut[i] ? 0 : 1);
 }
 
 /* A part of a line of ours is that part of a recorded one, but for how characters are written. */

@@ -12,18 +12,11 @@
 
 #define INVALID(problem) FAULT(-32600, problem, "INVALID_ARGUMENT")
 #define NOT_JSON RPC "'id':null,'error':" FAULT(-32700, "not JSON", "INVALID_ARGUMENT") "}"
-#define EXECUTE(id, component, input)                                                                                  \
-    RPC "'id':" id ",'method':'components/execute','params':{'component':'" component "','input':" input "}}"
-#define OUTPUT(id, output) RPC "'id':" id ",'result':{'output':" output "}}"
 #define LOST "the connection was lost before the end of the call"
 
 static inline void lines_with(world *w, int raw, rig_options options) {
-    memset(w, 0, sizeof *w);
-    w->raw = raw;
-    options.seed = options.seed ? options.seed : 1;
     options.stdio = true;
-    rig_init(&w->r, &ew__wire_stepflow, &options);
-    w->pair = rig_connect_raw(&w->r, raw);
+    world_start(w, &ew__wire_stepflow, raw, &options);
 }
 
 /* The wire serves (with the actions of the rig), the test is a runtime. */
@@ -31,12 +24,7 @@ static inline void lines_serve(world *w) { lines_with(w, RIG_CLIENT, (rig_option
 /* The wire calls, the test is a server. */
 static inline void lines_call(world *w) { lines_with(w, RIG_SERVER, (rig_options){.seed = 1}); }
 
-static inline ew__sl_peer *lines_peer(const world *w) { return (ew__sl_peer *)(void *)w->pair->end[1 - w->raw].peer; }
-
-static inline ew_str heard_so_far(const world *w) {
-    const rig_end *end = &w->pair->end[w->raw];
-    return end->got_len ? ew__str(end->got, end->got_len) : EW_STR("");
-}
+static inline ew__sl_peer *lines_peer(const world *w) { return (ew__sl_peer *)(void *)world_wire(w); }
 
 /* The first of the lines that came, for free(). */
 static inline char *next_line_at(world *w, int at_line) {
@@ -55,8 +43,7 @@ static inline char *next_line_at(world *w, int at_line) {
 /* It is that; others may follow. */
 static inline void hear_line_at(world *w, const char *pattern, int at_line) {
     char *line = next_line_at(w, at_line);
-    if (!world_matches(w, pattern, line, strlen(line)))
-        fail_msg("line %d: expected\n%s\ngot\n%s", at_line, pattern, line);
+    peer_check_text(w->ids, pattern, line, strlen(line), at_line);
     free(line);
 }
 

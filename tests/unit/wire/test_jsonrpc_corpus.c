@@ -214,7 +214,7 @@ static void run_case(const corpus *c, const char *id, int where, rig_split split
     begin(&w, where == STDIO, (ew_limits){0});
     w.r.split = split;
     rig_say(w.pair, text ? (const void *)text : bytes, text ? strlen(text) : n);
-    say_bytes(&w, "\n", 1);
+    say_bytes(w.pair, "\n", 1);
     const char *got = w.pair->end[RIG_CLIENT].got ? w.pair->end[RIG_CLIENT].got : "", *expected = difference(id, where);
     if (expected ? !world_matches(&w, expected, got, strlen(got)) : !lines_are(ew_json_get(c->row, "/expect"), got))
         fail_msg("%s (%s): %.400s", id, where == STDIO ? "stdio" : "socket", got);
@@ -289,7 +289,7 @@ static void run_stream(const corpus *c, size_t row, bool stdio, rig_split split)
     upload_reads = !flood;
     begin(&w, stdio, (ew_limits){.frame_bytes = 32 * 1024});
     w.r.split = split;
-    say_bytes(&w, bytes, n);
+    say_bytes(w.pair, bytes, n);
     free(bytes);
     if (flood) /* reading stops when the receiver does not take items */
         assert_false(w.pair->end[RIG_SERVER].reading);

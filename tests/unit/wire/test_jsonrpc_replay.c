@@ -168,7 +168,7 @@ static void replay_to_server(const recording *rec, size_t row) {
     for (size_t i = 0; i < rec->n; i++) {
         if (rec->to_server[i]) {
             rig_say(w.pair, rec->line[i], strlen(rec->line[i]));
-            say_bytes(&w, "\n", 1);
+            say_bytes(w.pair, "\n", 1);
         } else {
             n += (size_t)snprintf(recorded + n, sizeof recorded - n, "%s\n", rec->line[i]);
         }
@@ -282,7 +282,7 @@ static void replay_to_caller(const recording *rec, size_t row) {
         ew_str line = ew_str_from(rec->line[i]);
         if (!rec->to_server[i]) {
             rig_say(w.pair, line.ptr, line.len);
-            say_bytes(&w, "\n", 1);
+            say_bytes(w.pair, "\n", 1);
         } else if (ew_json_get(line, "/method").len) {
             open_recorded(&w, line, &t[n++]);
         }

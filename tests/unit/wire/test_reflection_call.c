@@ -213,7 +213,7 @@ static void test_wire_reflection_call__greet(void **state) {
     world_init(&w, RIG_SERVER, &(rig_options){.seed = 1});
     w.r.greet = refuse_all;
     say(&w, RPC "'id':5,'method':'register','params':{'id':'x','pid':7,'name':'n','genkitVersion':'v'}}");
-    hear(&w, FAULT("5", -32602, 9, "not here", ""));
+    hear(&w, RUN_FAULT("5", -32602, 9, "not here", ""));
     assert_int_equal(rig_capacity(w.pair), 0);
     say(&w, RPC "'method':'register','params':{'id':'x','pid':7,'name':'n','genkitVersion':'v'}}");
     hear_nothing(&w);
@@ -303,7 +303,7 @@ static void test_wire_reflection_call__open_in_failure(void **state) {
     open_again(&s);
     rig_run(&w.r);
     rig_forget(w.pair, w.pair->end[RIG_SERVER].got_len);
-    say_bytes(&w, "\x81\x00", 2); /* not masked */
+    say_bytes(w.pair, "\x81\x00", 2); /* not masked */
     hear_part(&w, "(close) 1002 a client");
     assert_int_equal(s.n_opened, 1000);
     assert_int_equal(s.n_ended, 2);

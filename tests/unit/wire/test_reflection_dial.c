@@ -45,7 +45,7 @@ static void put_answer(dial *d, const char *more) {
     rig_say(d->w.pair, text, (size_t)n);
 }
 
-static void say_text(dial *d, const char *text) { say_bytes(&d->w, text, strlen(text)); }
+static void say_text(dial *d, const char *text) { say_bytes(d->w.pair, text, strlen(text)); }
 
 /* It has given up, without a word. */
 static void check_gave_up(dial *d) {
@@ -200,7 +200,7 @@ static void test_wire_reflection_dial__slow(void **state) {
         for (int i = 0; i < 9; i++) {
             rig_advance(&d.w.r, 1000);
             if (drip)
-                say_bytes(&d.w, &"HTTP/1.1 101"[i], 1);
+                say_bytes(d.w.pair, &"HTTP/1.1 101"[i], 1);
         }
         rig_advance(&d.w.r, 999);
         assert_false(world_over(&d.w));

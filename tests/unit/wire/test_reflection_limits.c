@@ -6,7 +6,7 @@
 #include "unit/wire/reflection_world.h"
 
 #define MESSAGE ((size_t)16 * 1024 * 1024) /* the preset of frame_bytes */
-#define BUSY(id, message) FAULT(id, -32000, 8, message, "'refused':true")
+#define BUSY(id, message) RUN_FAULT(id, -32000, 8, message, "'refused':true")
 
 static void runtime_with(world *w, ew_limits limits) { world_runtime_with(w, &(rig_options){.limits = limits}); }
 
@@ -146,7 +146,7 @@ static void test_wire_reflection_limits__answers(void **state) {
         &w, "'id':2,'error':{'code':-32000,'message':'a chunk of the stream is too large: 416 bytes, the limit is 350 "
             "(set by frame_bytes)','data':{'code':8,");
     say(&w, RPC "'id':3,'method':'listActions'}");
-    hear(&w, FAULT("3", -32000, 8, "the list is too large for this connection", ""));
+    hear(&w, RUN_FAULT("3", -32000, 8, "the list is too large for this connection", ""));
     assert_false(world_over(&w));
     world_done(&w);
 }
@@ -233,7 +233,7 @@ static void test_wire_reflection_limits__bad_messages(void **state) {
         rig_forget(w.pair, w.pair->end[w.raw].got_len);
         put(&w, "{");
         say(&w, "{"); /* nobody reads this one */
-        hear(&w, FAULT("null", -32700, 3, "not JSON", "") "(close) 1008 too many messages that are no JSON-RPC\n");
+        hear(&w, RUN_FAULT("null", -32700, 3, "not JSON", "") "(close) 1008 too many messages that are no JSON-RPC\n");
         assert_true(world_over(&w));
         world_done(&w);
     }
@@ -497,7 +497,7 @@ static void test_wire_reflection_limits__input_overrun(void **state) {
     say(&w, RUN("2", "/test/echo", ""));
     hear(&w, STATE("1", "$1"));
     rig_advance(&w.r, 5000);
-    hear(&w, FAULT("1", -32000, 8, "overrun: the input was not taken, and held up its connection", "'traceId':$1")
+    hear(&w, RUN_FAULT("1", -32000, 8, "overrun: the input was not taken, and held up its connection", "'traceId':$1")
                  STATE("2", "$2") RESULT("2", "null", "$2"));
     assert_int_equal(w.r.n_cancelled, 1);
     world_done(&w);
@@ -581,9 +581,9 @@ static void test_wire_reflection_limits__drain(void **state) {
         if (how == 0)
             hear(&w, "(close) 1001 going down\n");
         else if (how == 1)
-            hear(&w, FAULT("1", -32000, 1, "stopped", "'traceId':$1") "(close) 1001 going down\n");
+            hear(&w, RUN_FAULT("1", -32000, 1, "stopped", "'traceId':$1") "(close) 1001 going down\n");
         else
-            hear(&w, FAULT("1", -32000, 10, "x", "'traceId':$1") "(close) 1001 going down\n");
+            hear(&w, RUN_FAULT("1", -32000, 10, "x", "'traceId':$1") "(close) 1001 going down\n");
         assert_true(world_over(&w));
         world_done(&w);
     }

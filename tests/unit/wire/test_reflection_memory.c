@@ -88,7 +88,7 @@ static void play_dial(world *w) {
                      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                      "Sec-WebSocket-Accept: %s\r\n\r\n",
                      accept);
-    say_bytes(w, text, 50);
+    say_bytes(w->pair, text, 50);
     rig_advance(&w->r, 1000);
     rig_say(w->pair, text + 50, (size_t)n - 50);
     say(w, RUN("1", "/test/echo", ""));
@@ -99,7 +99,7 @@ static void play_dial(world *w) {
 }
 
 static void play_dial_slow(world *w) {
-    say_bytes(w, "HTTP/1.1 101 Switching", 22);
+    say_bytes(w->pair, "HTTP/1.1 101 Switching", 22);
     rig_advance(&w->r, 20000);
 }
 
@@ -176,7 +176,7 @@ static void play_manager(world *w) {
     forget(w);
     rig_advance(&w->r, 30000);
     forget(w);
-    say_bytes(w, "\x81\x00", 2); /* not masked */
+    say_bytes(w->pair, "\x81\x00", 2); /* not masked */
     forget(w);
     rig_advance(&w->r, 30000);
 }

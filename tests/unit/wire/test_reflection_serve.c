@@ -7,7 +7,7 @@
 #include "support/corpus.h"
 #include "unit/wire/reflection_world.h"
 
-#define STOPPED(id, trace) FAULT(id, -32000, 1, "stopped", "'traceId':" trace)
+#define STOPPED(id, trace) RUN_FAULT(id, -32000, 1, "stopped", "'traceId':" trace)
 
 /* ---- the document's example ---- */
 
@@ -91,9 +91,9 @@ static void test_wire_reflection_serve__two_managers(void **state) {
     say(&w, RPC "'method':'listActions','id':1}");
     hear_part(&w, "'result':{'actions':{'/test/echo'");
     say(&w, RPC "'method':'cancelAction','params':{'requestId':1},'id':2}"); /* that of the other */
-    hear(&w, FAULT("2", -32602, 5, "Action not found or already completed", ""));
+    hear(&w, RUN_FAULT("2", -32602, 5, "Action not found or already completed", ""));
     say(&w, RPC "'method':'cancelAction','params':{'traceId':$1},'id':3}");
-    hear(&w, FAULT("3", -32602, 5, "Action not found or already completed", ""));
+    hear(&w, RUN_FAULT("3", -32602, 5, "Action not found or already completed", ""));
     assert_int_equal(w.r.n_cancelled, 0);
     world_done(&w);
 }
@@ -122,8 +122,8 @@ static void test_wire_reflection_serve__end_in_input(void **state) {
     put(&w, RPC "'method':'endInputStream','params':{'requestId':1},'id':2}");
     say(&w, RPC "'method':'cancelAction','params':{'requestId':1},'id':3}");
     hear(&w, STATE("1", "$1") RESULT("1", "{'a':1}", "$1")
-                 FAULT("2", -32602, 5, "no run with this requestId takes input", "")
-                     FAULT("3", -32602, 5, "Action not found or already completed", ""));
+                 RUN_FAULT("2", -32602, 5, "no run with this requestId takes input", "")
+                     RUN_FAULT("3", -32602, 5, "Action not found or already completed", ""));
     assert_int_equal(world_dropped(&w), 1);
     without_actions(&w, &registry);
 }
@@ -215,7 +215,7 @@ static void test_wire_reflection_serve__deadline(void **state) {
     say(&w, RUN("1", "/test/never", ""));
     hear(&w, STATE("1", "$1"));
     rig_advance(&w.r, 50);
-    hear(&w, FAULT("1", -32000, 4, "the deadline has passed", "'traceId':$1"));
+    hear(&w, RUN_FAULT("1", -32000, 4, "the deadline has passed", "'traceId':$1"));
     assert_int_equal(w.r.n_cancelled, 1);
     world_done(&w);
 }
@@ -226,7 +226,7 @@ static void test_wire_reflection_serve__site_drains(void **state) {
     world_runtime(&w);
     w.r.side[RIG_SERVER].site.draining = true;
     say(&w, RUN("1", "/test/echo", ""));
-    hear(&w, FAULT("1", -32000, 14, "going down", "'refused':true"));
+    hear(&w, RUN_FAULT("1", -32000, 14, "going down", "'refused':true"));
     say(&w, RPC "'method':'runAction','params':{'key':'echo'}}"); /* nobody to be told */
     hear_nothing(&w);
     assert_int_equal(world_dropped(&w), 1);
@@ -253,7 +253,7 @@ static void test_wire_reflection_serve__drain_in_handler(void **state) {
     put(&w, RUN("1", "/f/stop", ""));
     say(&w, RUN("2", "/f/stop", ""));
     hear(&w, STATE("1", "$1") RESULT("1", "1", "$1")
-                 FAULT("2", -32000, 14, "going down", "'refused':true") "(close) 1001 going down\n");
+                 RUN_FAULT("2", -32000, 14, "going down", "'refused':true") "(close) 1001 going down\n");
     assert_true(world_over(&w));
     without_actions(&w, &registry);
 }
@@ -265,7 +265,7 @@ static void test_wire_reflection_serve__nobody(void **state) {
     w.r.side[RIG_SERVER].site.actions = NULL;
     hear(&w, REGISTER);
     say(&w, RUN("1", "/test/echo", ""));
-    hear(&w, FAULT("1", -32602, 5, "action /test/echo not found", ""));
+    hear(&w, RUN_FAULT("1", -32602, 5, "action /test/echo not found", ""));
     say(&w, RPC "'method':'listActions','id':'2'}");
     hear(&w, RPC "'id':'2','result':{'actions':{}}}\n");
     world_done(&w);

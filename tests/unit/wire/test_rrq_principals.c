@@ -10,17 +10,17 @@
 
 typedef struct scene {
     rig r;
-    guarded g;
+    guarded_rig g;
 } scene;
 
 static void begin(scene *s) {
     rrq_init(&s->r, (ew_limits){0}, RIG_WHOLE);
-    guard_rig(&s->g, &s->r);
+    guard_rig(&s->g, &s->r, principals());
 }
 
 static void end(scene *s) {
-    unguard_rig(&s->g, &s->r);
     rig_finish(&s->r);
+    unguard_rig(&s->g);
 }
 
 static rig_pair *connect_as(scene *s, const char *auth) {

@@ -161,7 +161,7 @@ static void test_wire_stepflow_blob_api__refused(void **state) {
     rig_pair *pair = server(&w);
     for (size_t i = 0; i < N_OF(table); i++) {
         rig_call *rc = call_with(&w, pair, table[i].key, table[i].input);
-        check_failed_at(rc, EW_STATUS_INVALID_ARGUMENT, EW_ORIGIN_LOCAL, table[i].message, (int)i);
+        peer_check_failed(rc, EW_STATUS_INVALID_ARGUMENT, EW_ORIGIN_LOCAL, table[i].message, (int)i);
         hear_nothing(pair);
         assert_int_equal(rig_capacity(pair), 1);
     }
@@ -184,7 +184,7 @@ static void test_wire_stepflow_blob_api__answers(void **state) {
         bool retryable;
     } table[] = {
         {false, "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\n",
-         "{'code':404,'message':'Blob `x` not found'}", NULL, EW_STATUS_NOT_FOUND, EW_ORIGIN_ACTION,
+         "{'code':404,'message':'Blob ^x^ not found'}", NULL, EW_STATUS_NOT_FOUND, EW_ORIGIN_ACTION,
          "Blob 'x' not found", false},
         {false, "HTTP/1.1 404 Not Found\r\n", "no such thing", NULL, EW_STATUS_NOT_FOUND, EW_ORIGIN_ACTION, "Not Found",
          false},
@@ -219,7 +219,7 @@ static void test_wire_stepflow_blob_api__answers(void **state) {
         if (table[i].result)
             check_done_at(&w, rc, table[i].result, (int)i);
         else
-            check_failed_at(rc, table[i].status, table[i].origin, table[i].message, (int)i);
+            peer_check_failed(rc, table[i].status, table[i].origin, table[i].message, (int)i);
         assert_int_equal(rc->retryable, table[i].retryable);
         assert_int_equal(rig_capacity(pair), 1);
         blobs_done(&w, blobs);
@@ -263,9 +263,9 @@ static const struct {
      "{'blobId':'" VALUE_ID "','blobType':'data','data':{'k':'v'}}"},
     {"GET " BASE "/" E_ID "?x=1 HTTP/1.1\r\n" HOST, NULL, 200,
      "{'blobId':'" E_ID "','blobType':'flow','data':'\\u00e9'}"},
-    {"GET " BASE "/nope HTTP/1.1\r\n" HOST, NULL, 404, "{'code':404,'message':'Blob `nope` not found'}"},
-    {"GET " BASE "/a/b HTTP/1.1\r\n" HOST, NULL, 404, "{'code':404,'message':'Blob `a/b` not found'}"},
-    {"GET " BASE "/%22%c3%a9 HTTP/1.1\r\n" HOST, NULL, 404, "{'code':404,'message':'Blob `\\'\xc3\xa9` not found'}"},
+    {"GET " BASE "/nope HTTP/1.1\r\n" HOST, NULL, 404, "{'code':404,'message':'Blob ^nope^ not found'}"},
+    {"GET " BASE "/a/b HTTP/1.1\r\n" HOST, NULL, 404, "{'code':404,'message':'Blob ^a/b^ not found'}"},
+    {"GET " BASE "/%22%c3%a9 HTTP/1.1\r\n" HOST, NULL, 404, "{'code':404,'message':'Blob ^\\'\xc3\xa9^ not found'}"},
     {"GET " BASE "/%ff HTTP/1.1\r\n" HOST, NULL, 400, NULL},
     {"POST " BASE " HTTP/1.1\r\n" HOST JSON, "{'data':1,'blobType':'binary'}", 415,
      "{'code':415,'message':'blobType is data or flow here'}"},

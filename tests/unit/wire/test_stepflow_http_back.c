@@ -194,7 +194,7 @@ static void test_wire_stepflow_http_back__ids(void **state) {
     (void)state;
     world w;
     back b;
-    char text[700], *id = NULL;
+    char text[1000], *id = NULL;
     world_plain(&w);
     rig_pair *pair = runtime(&w);
     ew_call *call = executed(&w, pair);

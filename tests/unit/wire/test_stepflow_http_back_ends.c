@@ -435,7 +435,7 @@ static void test_wire_stepflow_http_back__blob_url(void **state) {
     by.answer = EW_EINVAL;
     ask(&w, call, &b, "blobs/get", "{\"blob_id\":\"x\"}");
     check_back(&b, EW_STATUS_FAILED_PRECONDITION, EW_ORIGIN_LOCAL,
-               "the runtime`s blobs are at a URL that is not used here");
+               "the runtime^s blobs are at a URL that is not used here");
     by.answer = EW_EBUSY;
     ask(&w, call, &b, "blobs/get", "{\"blob_id\":\"x\"}");
     assert_int_equal(b.refused, EW_EBUSY);

@@ -19,11 +19,11 @@ static void test_wire_stepflow_http_call__bytes(void **state) {
     rig_call *rc = rig_open(pair, &(rig_request){.key = "e", .input = EW_STR("{\"a\":\n\"\xc3\xa9\"}")});
     rig_run(&w.r);
     char *head = take_head_at(pair, __LINE__), *body = take_body_at(pair, head, __LINE__), length[40];
-    assert_true(matches(&w,
-                        RPC "'id':$9,'method':'initialize','params':{'runtime_protocol_version':1,"
-                            "'runtimeProtocolVersion':1,'protocol_prefix':'everywire',"
-                            "'capabilities':{'blobApiUrl':'http://127.0.0.1:9/b'}}}",
-                        body, strlen(body)));
+    assert_true(peer_matches(w.ids,
+                             RPC "'id':$9,'method':'initialize','params':{'runtime_protocol_version':1,"
+                                 "'runtimeProtocolVersion':1,'protocol_prefix':'everywire',"
+                                 "'capabilities':{'blobApiUrl':'http://127.0.0.1:9/b'}}}",
+                             body, strlen(body)));
     (void)snprintf(length, sizeof length, "Content-Length: %zu\r\n", strlen(body));
     const char *begin = "POST /base/path HTTP/1.1\r\n" HOST "User-Agent: everywire/" EW_VERSION_STRING "\r\n" JSON BOTH;
     assert_memory_equal(head, begin, strlen(begin));
@@ -114,7 +114,7 @@ static const answered answers[] = {
     {"200 OK", "{'id':$1,'error':{'code':-32601,'message':'no','data':null}}", FAILS(UNIMPLEMENTED, "no"), NULL, false},
     {"200 OK", ERROR("$1", "{'code':-32100,'message':'m','data':{'status':'ABORTED','details':[1],'retryable':true}}"),
      FAILS(ABORTED, "m"), "[1]", true},
-    {"400 Bad Request", "{'error':{'code':-32600,'message':'Object missing `attempt` - \\u00e9'}}",
+    {"400 Bad Request", "{'error':{'code':-32600,'message':'Object missing ^attempt^ - \\u00e9'}}",
      FAILS(INVALID_ARGUMENT, "Object missing 'attempt' - \xc3\xa9"), NULL, false},
     {"400 Bad Request", ERROR("$1", "{'code':-32602,'message':'bad'}"), FAILS(INVALID_ARGUMENT, "bad"), NULL, false},
     {"406 Not Acceptable", "{'error':'Accept header must include both'}",
@@ -158,7 +158,7 @@ static void check_answer(rig_split split, size_t i) {
     if (row->result) {
         check_done_at(&w, rc, row->result, (int)i);
     } else {
-        check_failed_at(rc, row->code, row->origin, row->message, (int)i);
+        peer_check_failed(rc, row->code, row->origin, row->message, (int)i);
         assert_int_equal(rc->retryable, row->retryable);
         assert_string_equal(rc->details ? rc->details : "", row->details ? row->details : "");
     }

@@ -278,7 +278,7 @@ static void test_wire_stepflow_http_events__no_last_event(void **state) {
         if (table[i].eof)
             rig_say_eof(pair);
         rig_run(&w.r);
-        check_failed_at(rc, table[i].status, table[i].origin, table[i].message, (int)i);
+        peer_check_failed(rc, table[i].status, table[i].origin, table[i].message, (int)i);
         assert_true(is_over(pair));
         world_done(&w);
     }

@@ -99,8 +99,8 @@ static void test_wire_stepflow_http_greet__refused(void **state) {
         rig_call *one = open_call(a, "/e", "1"), *two = open_call(b, "/e", "2");
         hear_initialize(&w, a);
         answer_as(&w, a, refusals[i].status, refusals[i].body);
-        check_failed_at(one, refusals[i].code, EW_ORIGIN_PROTOCOL, refusals[i].message, (int)i);
-        check_failed_at(two, refusals[i].code, EW_ORIGIN_PROTOCOL, refusals[i].message, (int)i);
+        peer_check_failed(one, refusals[i].code, EW_ORIGIN_PROTOCOL, refusals[i].message, (int)i);
+        peer_check_failed(two, refusals[i].code, EW_ORIGIN_PROTOCOL, refusals[i].message, (int)i);
         hear_nothing(b);
         assert_true(is_over(a) && is_over(b));
         rig_call *three = open_call(c, "/e", "3"); /* perhaps it has changed its mind */

@@ -116,7 +116,8 @@ static void talk(rig_split split, bool kept) {
             pair = runtime(&w);
         post(&w, pair, talks[i].body);
         char *head = take_head_at(pair, __LINE__), *body = take_body_at(pair, head, __LINE__);
-        if ((int)strtol(head + 9, NULL, 10) != talks[i].status || !matches(&w, talks[i].answer, body, strlen(body)))
+        if ((int)strtol(head + 9, NULL, 10) != talks[i].status ||
+            !peer_matches(w.ids, talks[i].answer, body, strlen(body)))
             fail_msg("%s\n%s%s", talks[i].body, head, body);
         assert_int_equal(has_line(head, "Content-Type: application/json"), talks[i].answer[0] != '\0');
         hear_nothing(pair);
@@ -222,7 +223,7 @@ static void test_wire_stepflow_http_serve__heads(void **state) {
         say_message(&w, pair, heads[i].head, EXECUTE("1", "/echo", "2"));
         char *head = take_head_at(pair, __LINE__), *body = take_body_at(pair, head, __LINE__);
         if ((int)strtol(head + 9, NULL, 10) != heads[i].status ||
-            (heads[i].answer && !matches(&w, heads[i].answer, body, strlen(body))))
+            (heads[i].answer && !peer_matches(w.ids, heads[i].answer, body, strlen(body))))
             fail_msg("%s\n%s%s", heads[i].head, head, body);
         free(head);
         free(body);
@@ -303,7 +304,7 @@ static void check_health(rig_pair *pair, int status, const char *type, const cha
     (void)snprintf(line, sizeof line, "Content-Type: %s", type);
     assert_int_equal(strtol(head + 9, NULL, 10), status);
     check_line(head, line);
-    if (!matches(&(world){.ids = {""}}, body, got, strlen(got)))
+    if (!peer_matches((peer_ids){""}, body, got, strlen(got)))
         fail_msg("%s", got);
     free(head);
     free(got);

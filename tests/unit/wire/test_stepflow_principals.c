@@ -28,7 +28,7 @@ static ew_err on_way(struct ew__outbound *base, ew__executor *executor, const ew
 
 typedef struct scene {
     world w;
-    guarded g;
+    guarded_rig g;
     ways by;
 } scene;
 
@@ -37,12 +37,12 @@ static void begin(scene *s) {
     s->by = (ways){.base = {.open = on_way}};
     server_site(&s->w)->instance = &s->w.instance;
     server_site(&s->w)->ways = &s->by.base;
-    guard_rig(&s->g, &s->w.r);
+    guard_rig(&s->g, &s->w.r, principals());
 }
 
 static void end(scene *s) {
-    unguard_rig(&s->g, &s->w.r);
     world_done(&s->w);
+    unguard_rig(&s->g);
 }
 
 static rig_pair *post_as(scene *s, const char *token, const char *body) {
@@ -106,7 +106,7 @@ static void test_wire_stepflow_principals__scope(void **state) {
     ew_call *call = execute_as(&s, LOW, &pair);
     ask(&s.w, call, &b, "blobs/put", PUT);
     check_back(&b, EW_STATUS_PERMISSION_DENIED, EW_ORIGIN_LOCAL,
-               "the runtime`s token may not use a blob URL: it needs the action /stepflow/blobs");
+               "the runtime^s token may not use a blob URL: it needs the action /stepflow/blobs");
     assert_int_equal(s.by.n, 0);
     hear_nothing(pair);
     ask(&s.w, call, &b, "runs/submit", "{}"); /* callbacks are part of the call */
