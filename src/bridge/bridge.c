@@ -283,33 +283,30 @@ static void fill(bridged_call *b, ew_call *outbound, const ew__upstream *to) {
     fill_trace(inbound, outbound, to->traces);
 }
 
+static bool carries(const ew__upstream *to, ew_request_options ask, ew_str context, ew_str labels) {
+    ask.context = context;
+    ask.labels = labels;
+    return !to->refuses(&ask);
+}
+
 /*
  * Passes on context and labels if the wire of the upstream carries them (docs/bridge.md). NULL, or why the upstream cannot
  * carry the call at all.
  */
 static const char *carry(ew_call *outbound, const ew_call *inbound, const ew__upstream *to) {
+    const ew_str none = {NULL, 0};
     ew_request_options ask = {.action = outbound->key,
                               .input = outbound->input,
                               .stream = outbound->wants_chunks,
                               .input_stream = outbound->has_input};
     const char *why = to->refuses ? to->refuses(&ask) : NULL;
-    bool extras = inbound->context.len || inbound->labels.len;
-    if (why || !extras)
+    if (why || (inbound->context.len == 0 && inbound->labels.len == 0))
         return why;
-    if (!to->refuses || (to->wire && strcmp(inbound->wire, to->wire) == 0)) { /* they came by the same wire */
+    bool same_wire = to->wire && strcmp(inbound->wire, to->wire) == 0;
+    bool both = !to->refuses || same_wire || carries(to, ask, inbound->context, inbound->labels);
+    if (both || carries(to, ask, inbound->context, none))
         outbound->context = inbound->context;
-        outbound->labels = inbound->labels;
-        return NULL;
-    }
-    ask.context = inbound->context;
-    ask.labels = inbound->labels;
-    bool both = !to->refuses(&ask);
-    ask.labels = ew__str(NULL, 0);
-    if (both || (inbound->context.len && inbound->labels.len && !to->refuses(&ask)))
-        outbound->context = inbound->context;
-    ask.context = ew__str(NULL, 0);
-    ask.labels = inbound->labels;
-    if (both || (inbound->context.len && inbound->labels.len && !to->refuses(&ask)))
+    if (both || carries(to, ask, none, inbound->labels))
         outbound->labels = inbound->labels;
     return NULL;
 }

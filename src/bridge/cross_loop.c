@@ -36,8 +36,9 @@ typedef struct cross_call {
     input_message *held, *held_last; /* outbound loop: input that waits until the outbound call takes it */
     ew__end end;
     ew_str trace_id;
-    ew__arena arena; /* of `end` and `trace_id` */
-    char *large;     /* a large result, which the inbound call adopts; or NULL */
+    const ew_env *env;
+    char *text; /* of `end` and `trace_id`; NULL: none, or the inbound call has adopted it */
+    size_t text_size;
     ew__task open_task, input_end_task, cancel_task, room_task; /* to the outbound loop */
     ew__task ask_room_task, input_room_task, end_task;          /* to the inbound loop */
 } cross_call;
@@ -47,13 +48,10 @@ static void ref(cross_call *c) { atomic_fetch_add_explicit(&c->refs, 1, memory_o
 static void unref(cross_call *c) {
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
         return;
-    const ew_env *env = c->arena.env;
-    if (c->large)
-        ew__free(env, c->large, c->end.result.len);
     ew__upstream_unref(&c->upstream->base);
     pthread_mutex_destroy(&c->lock);
-    ew__arena_done(&c->arena);
-    ew__free(env, c, sizeof *c);
+    ew__free(c->env, c->text, c->text_size);
+    ew__free(c->env, c, sizeof *c);
 }
 
 /* Outbound loop, while the outbound call has not ended; the end itself comes last. */
@@ -85,8 +83,8 @@ static void on_end_message(ew__task *task) { /* inbound loop */
     c->inbound = NULL;
     inbound->begun = c->begun;
     (void)ew__arena_str(&inbound->arena, c->trace_id, &inbound->remote_trace_id); /* for its span; may be missing */
-    if (c->large && ew__arena_adopt(&inbound->arena, c->large, c->end.result.len) == EW_OK)
-        c->large = NULL; /* it is sent from there */
+    if (c->end.result.len >= LARGE && ew__arena_adopt(&inbound->arena, c->text, c->text_size) == EW_OK)
+        c->text = NULL; /* it is sent from there */
     if (c->end.status == EW_STATUS_OK)
         (void)ew__call_done_valid(inbound, c->end.result);
     else
@@ -109,34 +107,27 @@ static void set_local_fault(cross_call *c, ew_str message) {
                        .fault = {.status = EW_STATUS_RESOURCE_EXHAUSTED, .message = message}};
 }
 
-static ew_err keep_result(cross_call *c, ew_str result) {
-    if (result.len < LARGE)
-        return ew__arena_str(&c->arena, result, &c->end.result);
-    c->large = ew__alloc(c->arena.env, result.len);
-    if (!c->large)
-        return EW_ENOMEM;
-    memcpy(c->large, result.ptr, result.len);
-    c->end.result = ew__str(c->large, result.len);
-    return EW_OK;
-}
-
+/* Copies the end: its texts are valid only now. */
 static void keep_end(cross_call *c, const ew_call *outbound, const ew__end *end) {
-    c->begun = outbound->begun;
-    c->end = *end;
-    if (keep_result(c, end->result) != EW_OK ||
-        ew__arena_str(&c->arena, end->fault.message, &c->end.fault.message) != EW_OK ||
-        ew__arena_str(&c->arena, end->fault.details, &c->end.fault.details) != EW_OK ||
-        ew__arena_str(&c->arena, outbound->remote_trace_id, &c->trace_id) != EW_OK) {
-        if (c->large)
-            ew__free(c->arena.env, c->large, end->result.len);
-        c->large = NULL;
+    ew_str trace_id = outbound->remote_trace_id;
+    ew_str *const texts[] = {&c->end.result, &c->end.fault.message, &c->end.fault.details, &c->trace_id};
+    c->text_size = end->result.len + end->fault.message.len + end->fault.details.len + trace_id.len;
+    c->text = ew__alloc(c->env, c->text_size);
+    if (!c->text) {
         set_local_fault(c, EW_STR("out of memory"));
+        return;
     }
+    c->end = *end;
+    c->trace_id = trace_id;
+    char *at = c->text;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; at += texts[i]->len, i++)
+        if (texts[i]->len)
+            texts[i]->ptr = memcpy(at, texts[i]->ptr, texts[i]->len);
 }
 
 static void free_input(cross_call *c, input_message *message) {
     atomic_fetch_sub(&c->input_bytes, message->len);
-    ew__free(c->arena.env, message, sizeof *message + message->len);
+    ew__free(c->env, message, sizeof *message + message->len);
 }
 
 static input_message *take_held(cross_call *c) {
@@ -150,6 +141,7 @@ static void on_outbound_end(ew_call *outbound, const ew__end *end) {
     c->outbound = NULL;
     while (c->held)
         free_input(c, take_held(c));
+    c->begun = outbound->begun;
     keep_end(c, outbound, end);
     ew__call_release(outbound);
     post_end(c);
@@ -273,7 +265,7 @@ static ew_err on_inbound_input(ew_call *inbound, ew_str chunk) {
     const ew_limits *limits = inbound->executor->limits;
     if (atomic_load(&c->input_bytes) + chunk.len > limits->out_max_bytes)
         return EW_ELIMIT;
-    input_message *message = ew__alloc(c->arena.env, sizeof *message + chunk.len);
+    input_message *message = ew__alloc(c->env, sizeof *message + chunk.len);
     if (!message)
         return EW_ENOMEM;
     message->cross = c;
@@ -359,15 +351,14 @@ static void on_open_message(ew__task *task) { /* outbound loop */
 }
 
 static cross_call *new_cross_call(ew_call *inbound, ew__loop_upstream *upstream) {
-    const ew_env *env = inbound->executor->env;
-    cross_call *c = ew__zalloc(env, sizeof *c);
+    cross_call *c = ew__zalloc(inbound->executor->env, sizeof *c);
     if (!c)
         return NULL;
+    c->env = inbound->executor->env;
     atomic_init(&c->refs, 1);
     c->upstream = upstream;
     (void)ew__upstream_ref(&upstream->base);
     pthread_mutex_init(&c->lock, NULL);
-    ew__arena_init(&c->arena, env, NULL, 0);
     c->inbound = ew_call_ref(inbound);
     (void)ew__call_trace(inbound);                      /* the outbound loop reads it */
     atomic_init(&c->input_stalled, inbound->has_input); /* no input before the upstream takes it: the call may move */
