@@ -36,14 +36,14 @@ typedef struct ew__store_request ew__store_request;
 /* ---- ENQUEUE ---- */
 
 typedef enum ew__dedup_mode {
-    EW__GUARD_NONE,
-    EW__GUARD_UNIQUE, /* while the key lives and its job exists: that job's id, and nothing new */
-    EW__GUARD_RATE,   /* while the key lives: nothing new, and no id */
+    EW__DEDUP_NONE,
+    EW__DEDUP_UNIQUE, /* while the key lives and its job exists: that job's id, and nothing new */
+    EW__DEDUP_RATE,   /* while the key lives: nothing new, and no id */
     /*
      * The key's job, if it is still PENDING, gets this function, params, times, limits and queue instead (a trace only
      * if there is one; its enqueued_at stays); the key lives on.
      */
-    EW__GUARD_DEBOUNCE,
+    EW__DEDUP_DEBOUNCE,
 } ew__dedup_mode;
 
 typedef enum ew__enqueued {
@@ -55,8 +55,8 @@ typedef enum ew__enqueued {
 
 typedef struct ew__op_enqueue {
     ew__job job; /* id, function, queue, params, times, trace ...; status is PENDING */
-    ew__dedup_mode guard;
-    ew_str key;         /* each guard has names of its own */
+    ew__dedup_mode dedup;
+    ew_str key;         /* each mode has names of its own */
     int64_t key_ttl_ms; /* > 0 */
     ew__enqueued ret;
     ew_str ret_id;
@@ -106,7 +106,7 @@ typedef struct ew__op_change {
     ew_str dlq;            /* FAILED: the name of the dead-letter queue */
     int64_t result_ttl_ms; /* of the job */
     /*
-     * Of the job: with a final status (also by CANCEL) RRQ's lock of it ends, and a key of GUARD_UNIQUE of this name,
+     * Of the job: with a final status (also by CANCEL) RRQ's lock of it ends, and a key of EW__DEDUP_UNIQUE of this name,
      * if it is this job's.
      */
     ew_str unique_key;

@@ -82,7 +82,7 @@ static ew_err fill(ew__worker *worker, ew__my_cron *cron) {
     enqueue->job.run_at = cron->next;
     if (cron->unique.len) { /* the id tells ticks apart, so that the key can tell jobs apart */
         enqueue->job.unique_key = cron->unique;
-        enqueue->guard = EW__GUARD_UNIQUE;
+        enqueue->dedup = EW__DEDUP_UNIQUE;
         enqueue->key = cron->unique;
         enqueue->key_ttl_ms = cron->unique_ttl_ms;
         return ew__arena_str(&cron->ask.arena, put_id(cron, id), &enqueue->job.id);
@@ -95,7 +95,7 @@ static ew_err fill(ew__worker *worker, ew__my_cron *cron) {
     memcpy(key, "cron:", 5);
     memcpy(key + 5, cron->name.ptr, cron->name.len);
     memcpy(key + 5 + cron->name.len, tick, (size_t)n);
-    enqueue->guard = EW__GUARD_RATE;
+    enqueue->dedup = EW__DEDUP_RATE;
     enqueue->key = ew__str(key, len);
     enqueue->key_ttl_ms = DAY_MS;
     ew__uuid_write(&worker->executor->rng, uuid);

@@ -98,7 +98,7 @@ static void shell_submit(ew__store *store, ew__store_request *op) {
 /* ---- batches ---- */
 
 static const char *key_problem(const ew__op_enqueue *enqueue) {
-    if (enqueue->guard == EW__GUARD_NONE) {
+    if (enqueue->dedup == EW__DEDUP_NONE) {
         return NULL;
     }
     if (enqueue->key.len == 0 || enqueue->key.len > EW__JOB_NAME_MAX) {
@@ -138,7 +138,7 @@ unsigned ew__store_thread_hints(const ew__store_request *op) {
     switch (op->kind) {
     case EW__OP_ENQUEUE:
         return op->u.enqueue.ret == EW__ENQUEUED_NEW ||
-                       (op->u.enqueue.ret == EW__ENQUEUED_KNOWN && op->u.enqueue.guard == EW__GUARD_DEBOUNCE)
+                       (op->u.enqueue.ret == EW__ENQUEUED_KNOWN && op->u.enqueue.dedup == EW__DEDUP_DEBOUNCE)
                    ? EW__CHANGED_QUEUES
                    : 0;
     case EW__OP_CHANGE:

@@ -106,14 +106,14 @@ static void remove_key(model *m, size_t i) {
     m->keys[i] = m->keys[--m->n_keys];
 }
 
-static model_key *find_key(model *m, ew__dedup_mode guard, ew_str key) {
+static model_key *find_key(model *m, ew__dedup_mode dedup, ew_str key) {
     for (size_t i = 0; i < m->n_keys;) {
         model_key *k = &m->keys[i];
         if (k->until <= m->now) {
             remove_key(m, i);
             continue;
         }
-        if (k->guard == guard && ew__str_is(ew_str_from(k->key), key))
+        if (k->dedup == dedup && ew__str_is(ew_str_from(k->key), key))
             return k;
         i++;
     }
@@ -122,11 +122,11 @@ static model_key *find_key(model *m, ew__dedup_mode guard, ew_str key) {
 
 static void add_key(model *m, const ew__op_enqueue *e) {
     m->keys = grow(m->keys, m->n_keys, sizeof *m->keys);
-    m->keys[m->n_keys++] = (model_key){e->guard, dup_text(e->key), dup_text(e->job.id), m->now + EW__MS(e->key_ttl_ms)};
+    m->keys[m->n_keys++] = (model_key){e->dedup, dup_text(e->key), dup_text(e->job.id), m->now + EW__MS(e->key_ttl_ms)};
 }
 
-static void drop_key(model *m, ew__dedup_mode guard, ew_str key, ew_str id) {
-    model_key *k = key.len ? find_key(m, guard, key) : NULL;
+static void drop_key(model *m, ew__dedup_mode dedup, ew_str key, ew_str id) {
+    model_key *k = key.len ? find_key(m, dedup, key) : NULL;
     if (k && ew__str_is(ew_str_from(k->id), id))
         remove_key(m, (size_t)(k - m->keys));
 }
@@ -136,22 +136,22 @@ static void answer(ew__store_request *op, ew__enqueued ret, ew_str id) {
     op->err = ew__arena_str(op->arena, id, &op->u.enqueue.ret_id);
 }
 
-/* Whether the guard has decided. */
-static bool guarded(model *m, ew__store_request *op) {
+/* Whether the dedup mode has decided. */
+static bool deduplicated(model *m, ew__store_request *op) {
     ew__op_enqueue *e = &op->u.enqueue;
-    model_key *key = e->guard != EW__GUARD_NONE ? find_key(m, e->guard, e->key) : NULL;
+    model_key *key = e->dedup != EW__DEDUP_NONE ? find_key(m, e->dedup, e->key) : NULL;
     if (!key)
         return false;
     model_job *other = model_find(m, ew_str_from(key->id));
-    if (e->guard == EW__GUARD_RATE) {
+    if (e->dedup == EW__DEDUP_RATE) {
         answer(op, EW__ENQUEUED_LIMITED, EW_STR(""));
         return true;
     }
-    if (other && e->guard == EW__GUARD_UNIQUE) {
+    if (other && e->dedup == EW__DEDUP_UNIQUE) {
         answer(op, EW__ENQUEUED_KNOWN, other->job.id);
         return true;
     }
-    if (other && e->guard == EW__GUARD_DEBOUNCE && other->job.status == EW__JOB_PENDING) {
+    if (other && e->dedup == EW__DEDUP_DEBOUNCE && other->job.status == EW__JOB_PENDING) {
         answer(op, EW__ENQUEUED_KNOWN, other->job.id);
         if (op->err != EW_OK)
             return true;
@@ -176,14 +176,14 @@ static bool guarded(model *m, ew__store_request *op) {
 static void do_enqueue(model *m, ew__store_request *op) {
     ew__op_enqueue *e = &op->u.enqueue;
     const char *problem = ew__job_problem(&e->job);
-    if (!problem && e->guard != EW__GUARD_NONE && (e->key.len == 0 || e->key_ttl_ms <= 0))
-        problem = "a guard needs a key, and a time";
+    if (!problem && e->dedup != EW__DEDUP_NONE && (e->key.len == 0 || e->key_ttl_ms <= 0))
+        problem = "a dedup mode needs a key, and a time";
     if (problem) {
         (void)snprintf(op->problem, sizeof op->problem, "%s", problem);
         op->err = EW_EINVAL;
         return;
     }
-    if (guarded(m, op))
+    if (deduplicated(m, op))
         return;
     if (model_find(m, e->job.id)) {
         answer(op, EW__ENQUEUED_DUPLICATE, e->job.id);
@@ -192,7 +192,7 @@ static void do_enqueue(model *m, ew__store_request *op) {
     answer(op, EW__ENQUEUED_NEW, e->job.id);
     if (op->err != EW_OK)
         return;
-    if (e->guard != EW__GUARD_NONE)
+    if (e->dedup != EW__DEDUP_NONE)
         add_key(m, e);
     model_job *mj = must(calloc(1, sizeof *mj));
     mj->job = e->job;
@@ -310,7 +310,7 @@ static void do_change(model *m, ew__store_request *op) {
         set_text(&job->dlq, c->dlq);
         mj->dead = c->status == EW__JOB_FAILED;
         job->cancel = false;
-        drop_key(m, EW__GUARD_UNIQUE, job->unique_key, job->id);
+        drop_key(m, EW__DEDUP_UNIQUE, job->unique_key, job->id);
     } else {
         job->run_at = c->run_at;
     }
@@ -406,7 +406,7 @@ static void do_cancel(model *m, ew__store_request *op) {
             m->changing(m, mj, NULL, EW__JOB_CANCELLED);
         mj->job.status = EW__JOB_CANCELLED;
         mj->job.ended_at = c->now;
-        drop_key(m, EW__GUARD_UNIQUE, mj->job.unique_key, mj->job.id);
+        drop_key(m, EW__DEDUP_UNIQUE, mj->job.unique_key, mj->job.id);
         say(m, EW__CHANGED_JOBS);
     } else if (c->ret == EW__CANCELLED_ASKED) {
         mj->job.cancel = true;

@@ -26,7 +26,7 @@ typedef struct model_job {
 } model_job;
 
 typedef struct model_key {
-    ew__dedup_mode guard;
+    ew__dedup_mode dedup;
     char *key, *id;
     uint64_t until;
 } model_key;

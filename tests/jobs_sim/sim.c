@@ -122,7 +122,7 @@ static void on_taken(ew__store_request *op) {
     order *o = op->ud;
     sim *s = o->s;
     ew__enqueued ret = op->u.enqueue.ret;
-    bool again = op->err == EW_ECONNECT && op->u.enqueue.guard == EW__GUARD_NONE && ++o->tries < 50;
+    bool again = op->err == EW_ECONNECT && op->u.enqueue.dedup == EW__DEDUP_NONE && ++o->tries < 50;
     if (op->err == EW_OK && ret != EW__ENQUEUED_LIMITED) {
         record *r = sim_record(s, op->u.enqueue.ret_id);
         if (!r)
@@ -178,14 +178,14 @@ static void on_order(world *w, void *ud, uint64_t number) {
         e->job.run_at += (int64_t)world_draw(w, 5000);
     if (world_draw(w, 4) == 0)
         e->job.timeout_ms = 1 + (int64_t)world_draw(w, 2000);
-    if (s->o.guards && world_draw(w, 3) == 0) {
-        static const ew__dedup_mode guards[] = {EW__GUARD_UNIQUE, EW__GUARD_RATE, EW__GUARD_DEBOUNCE};
+    if (s->o.dedup && world_draw(w, 3) == 0) {
+        static const ew__dedup_mode modes[] = {EW__DEDUP_UNIQUE, EW__DEDUP_RATE, EW__DEDUP_DEBOUNCE};
         int k = snprintf(o->key, sizeof o->key, "key-%d", (int)world_draw(w, 3));
-        e->guard = guards[world_draw(w, 3)];
+        e->dedup = modes[world_draw(w, 3)];
         e->key = ew__str(o->key, (size_t)k);
         e->key_ttl_ms = 500 + (int64_t)world_draw(w, 5000);
         e->job.result_ttl_ms = world_draw(w, 2) ? 0 : 3000; /* an order that is sent again needs its job to be there */
-        if (e->guard == EW__GUARD_DEBOUNCE)
+        if (e->dedup == EW__DEDUP_DEBOUNCE)
             e->job.run_at = now + e->key_ttl_ms;
     }
     send_order(o);
@@ -339,7 +339,7 @@ static void draw_options(sim *s) {
     o->cancels = some(w, 12);
     o->pauses = world_draw(w, 3) ? 0 : some(w, 6);
     o->requeues = some(w, 6);
-    o->guards = world_draw(w, 2);
+    o->dedup = world_draw(w, 2);
     o->crons = world_draw(w, 3) == 0;
     o->calm = world_draw(w, 2);
     o->retry_timeouts = world_draw(w, 2);

@@ -56,7 +56,7 @@ typedef struct sim_options {
     int nodes, jobs;
     uint64_t length_ms;
     unsigned crashes, stalls, stops, jumps, downs, cancels, pauses, requeues;
-    bool guards, crons, calm; /* calm: node 0 has no troubles of its own */
+    bool dedup, crons, calm; /* calm: node 0 has no troubles of its own */
     bool retry_timeouts, no_jitter;
     uint32_t concurrency, queue_concurrency, rate, room;
     unsigned rude;

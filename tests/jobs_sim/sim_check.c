@@ -57,7 +57,7 @@ static void enqueued(model *m, model_job *mj, const ew__op_enqueue *e) {
     if (!r)
         abort();
     r->id = dup_text(mj->job.id);
-    if (ew__str_has_prefix(e->key, EW_STR("cron:")) && e->guard == EW__GUARD_RATE)
+    if (ew__str_has_prefix(e->key, EW_STR("cron:")) && e->dedup == EW__DEDUP_RATE)
         r->tick = dup_text(e->key);
     else if (ew__str_has_prefix(mj->job.id, EW_STR("cron-")))
         r->tick = dup_text(mj->job.id);

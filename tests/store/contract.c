@@ -93,9 +93,9 @@ void contract_add(contract *c, ew__job job) {
 
 void contract_add_id(contract *c, const char *id) { contract_add(c, contract_job(c, id)); }
 
-ew__op_enqueue *contract_guarded(contract *c, ew__job job, ew__dedup_mode guard, const char *key) {
+ew__op_enqueue *contract_dedup_enqueue(contract *c, ew__job job, ew__dedup_mode dedup, const char *key) {
     ew__store_request *op = contract_enqueue_op(c, job);
-    op->u.enqueue.guard = guard;
+    op->u.enqueue.dedup = dedup;
     op->u.enqueue.key = S(key);
     op->u.enqueue.key_ttl_ms = (int64_t)contract_ttl(c);
     must(c, op);
@@ -258,7 +258,7 @@ static int teardown(void **state) {
 
 int contract_run(contract *c) {
     const contract_tests parts[] = {
-        contract_tests_jobs(),  contract_tests_claims(), contract_tests_leases(),  contract_tests_guards(),
+        contract_tests_jobs(),  contract_tests_claims(), contract_tests_leases(),  contract_tests_dedup(),
         contract_tests_looks(), contract_tests_lists(),  contract_tests_threads(),
     };
     struct CMUnitTest tests[128];

@@ -51,7 +51,7 @@ typedef struct contract_tests {
 contract_tests contract_tests_jobs(void);
 contract_tests contract_tests_claims(void);
 contract_tests contract_tests_leases(void);
-contract_tests contract_tests_guards(void);
+contract_tests contract_tests_dedup(void);
 contract_tests contract_tests_looks(void);
 contract_tests contract_tests_lists(void);
 contract_tests contract_tests_threads(void);
@@ -82,8 +82,8 @@ ew__store_request *contract_enqueue_op(contract *c, ew__job job);
 /* Enqueues it; it must be new. */
 void contract_add(contract *c, ew__job job);
 void contract_add_id(contract *c, const char *id);
-/* With a guard; what came of it. */
-ew__op_enqueue *contract_guarded(contract *c, ew__job job, ew__dedup_mode guard, const char *key);
+/* Enqueues with a dedup key; returns the operation with its result. */
+ew__op_enqueue *contract_dedup_enqueue(contract *c, ew__job job, ew__dedup_mode dedup, const char *key);
 
 /* Up to max jobs of queue "q" (or another), for this worker, now. */
 ew__op_claim *contract_claim_of(contract *c, const char *worker, const char *queue, uint32_t max);

@@ -354,7 +354,7 @@ static void test_contract__what_cannot_be_is_refused(void **state) {
     }
     assert_int_equal(contract_get_err(c, "bad"), EW_ENOTFOUND);
     ew__store_request *op = contract_enqueue_op(c, contract_job(c, "bad"));
-    op->u.enqueue.guard = EW__GUARD_RATE;
+    op->u.enqueue.dedup = EW__DEDUP_RATE;
     assert_int_equal(contract_do(c, op), EW_EINVAL); /* no key */
 }
 

@@ -284,7 +284,7 @@ static void test_store_sqlite__sweeps_in_steps(void **state) {
         job.result_ttl_ms = 1000;
         char key[24];
         (void)snprintf(key, sizeof key, "k%03d", i);
-        (void)contract_guarded(&w->c, job, EW__GUARD_UNIQUE, key);
+        (void)contract_dedup_enqueue(&w->c, job, EW__DEDUP_UNIQUE, key);
     }
     ew__op_claim *got = contract_claim_of(&w->c, "w", "q", N);
     assert_int_equal(got->ret_n, N);

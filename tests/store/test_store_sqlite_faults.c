@@ -250,10 +250,10 @@ static bool scene_lease(sim *s) {
     return complete(s, &op->u.claim.ret[0]);
 }
 
-static bool scene_guards(sim *s) {
+static bool scene_dedup(sim *s) {
     for (int i = 0; i < 6; i++) {
         ew__store_request *op = enqueue_op(s, S("{}"));
-        op->u.enqueue.guard = i % 2 == 0 ? EW__GUARD_UNIQUE : EW__GUARD_DEBOUNCE;
+        op->u.enqueue.dedup = i % 2 == 0 ? EW__DEDUP_UNIQUE : EW__DEDUP_DEBOUNCE;
         op->u.enqueue.key = S("k");
         op->u.enqueue.key_ttl_ms = 1000;
         if (!insist(s, op))
@@ -372,7 +372,7 @@ typedef struct scene {
 
 static const scene scenes[] = {
     {"enqueue", scene_enqueue, 2}, {"batch", scene_batch, 3},  {"life", scene_life, 5},
-    {"detours", scene_detours, 7}, {"lease", scene_lease, 7},  {"guards", scene_guards, 7},
+    {"detours", scene_detours, 7}, {"lease", scene_lease, 7},  {"dedup", scene_dedup, 7},
     {"sweep", scene_sweep, 11},    {"large", scene_large, 13}, {"checkpoint", scene_checkpoint, 9973},
     {"look", scene_look, 5},
 };

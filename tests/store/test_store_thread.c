@@ -347,9 +347,9 @@ static void test_store_thread__what_no_store_can_do(void **state) {
         ops[i].op.u.enqueue.job = good;
     }
     ops[1].op.u.enqueue.job.params = EW_STR("{");
-    ops[2].op.u.enqueue.guard = EW__GUARD_UNIQUE;
+    ops[2].op.u.enqueue.dedup = EW__DEDUP_UNIQUE;
     ops[2].op.u.enqueue.key_ttl_ms = 5;
-    ops[3].op.u.enqueue.guard = EW__GUARD_UNIQUE;
+    ops[3].op.u.enqueue.dedup = EW__DEDUP_UNIQUE;
     ops[3].op.u.enqueue.key = EW_STR("k");
     ops[4].op.u.enqueue.job.params = EW_STR("[1]");
     w->store->objects_only = true;
@@ -512,7 +512,7 @@ static void test_store_thread__hints_of_operations(void **state) {
     assert_int_equal(ew__store_thread_hints(&op), 0);
     op.u.enqueue.ret = EW__ENQUEUED_KNOWN;
     assert_int_equal(ew__store_thread_hints(&op), 0);
-    op.u.enqueue.guard = EW__GUARD_DEBOUNCE; /* it may be due at another time now */
+    op.u.enqueue.dedup = EW__DEDUP_DEBOUNCE; /* it may be due at another time now */
     assert_int_equal(ew__store_thread_hints(&op), EW__CHANGED_QUEUES);
     op.err = EW_EIO;
     assert_int_equal(ew__store_thread_hints(&op), 0);

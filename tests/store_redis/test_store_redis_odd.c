@@ -33,7 +33,7 @@ static void fill_write(ew__store_request *op, ew__lease *lease) {
                                       .run_at = 1000,
                                       .timeout_ms = 1000,
                                       .unique_key = S("u")};
-        op->u.enqueue.guard = EW__GUARD_UNIQUE;
+        op->u.enqueue.dedup = EW__DEDUP_UNIQUE;
         op->u.enqueue.key = S("u");
         op->u.enqueue.key_ttl_ms = 60000;
         break;

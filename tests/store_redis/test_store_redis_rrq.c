@@ -68,9 +68,9 @@ static void test_rrq__enqueued_with_everything(void **state) {
 
 static void test_rrq__keys_of_guards(void **state) {
     world *w = *state;
-    (void)contract_guarded(&w->c, job_at("j1", T0), EW__GUARD_UNIQUE, "u");
-    (void)contract_guarded(&w->c, job_at("j2", T0), EW__GUARD_RATE, "r");
-    (void)contract_guarded(&w->c, job_at("j3", T0), EW__GUARD_DEBOUNCE, "d");
+    (void)contract_dedup_enqueue(&w->c, job_at("j1", T0), EW__DEDUP_UNIQUE, "u");
+    (void)contract_dedup_enqueue(&w->c, job_at("j2", T0), EW__DEDUP_RATE, "r");
+    (void)contract_dedup_enqueue(&w->c, job_at("j3", T0), EW__DEDUP_DEBOUNCE, "d");
     assert_says(server_text(&w->s, "GET rrq:idempotency:u"), "j1");
     assert_says(server_text(&w->s, "GET rrq:rate_limit:r"), "j2");
     assert_says(server_text(&w->s, "GET rrq:debounce:d"), "j3");
@@ -85,15 +85,15 @@ static void test_rrq__a_producers_keys(void **state) {
     world *w = *state;
     world_rrq_job(w, "theirs", NULL, NULL);
     (void)server_do(&w->s, "SET rrq:idempotency:k theirs EX 100");
-    ew__op_enqueue *got = contract_guarded(&w->c, job_at("ours", T0), EW__GUARD_UNIQUE, "k");
+    ew__op_enqueue *got = contract_dedup_enqueue(&w->c, job_at("ours", T0), EW__DEDUP_UNIQUE, "k");
     assert_int_equal(got->ret, EW__ENQUEUED_KNOWN);
     assert_text(got->ret_id, "theirs");
     (void)server_do(&w->s, "SET rrq:idempotency:k gone EX 100");
-    got = contract_guarded(&w->c, job_at("ours", T0), EW__GUARD_UNIQUE, "k");
+    got = contract_dedup_enqueue(&w->c, job_at("ours", T0), EW__DEDUP_UNIQUE, "k");
     assert_int_equal(got->ret, EW__ENQUEUED_NEW);
     assert_says(server_text(&w->s, "GET rrq:idempotency:k"), "ours");
     (void)server_do(&w->s, "SET rrq:debounce:d theirs EX 100");
-    got = contract_guarded(&w->c, job_at("later", T0 + 5000), EW__GUARD_DEBOUNCE, "d");
+    got = contract_dedup_enqueue(&w->c, job_at("later", T0 + 5000), EW__DEDUP_DEBOUNCE, "d");
     assert_int_equal(got->ret, EW__ENQUEUED_KNOWN);
     assert_text(got->ret_id, "theirs");
     assert_says(server_text(&w->s, "HGET rrq:job:theirs next_scheduled_run_time"), "2026-03-01T10:00:05.123+00:00");
@@ -106,7 +106,7 @@ static void test_rrq__unique_lock(void **state) {
     world *w = *state;
     ew__job job = job_at("j1", T0);
     job.unique_key = S("cron:f");
-    assert_int_equal(contract_guarded(&w->c, job, EW__GUARD_UNIQUE, "cron:f")->ret, EW__ENQUEUED_NEW);
+    assert_int_equal(contract_dedup_enqueue(&w->c, job, EW__DEDUP_UNIQUE, "cron:f")->ret, EW__ENQUEUED_NEW);
     assert_says(server_text(&w->s, "GET rrq:lock:unique:cron:f"), "j1");
     ew__job got = contract_claim(&w->c, "w1", "j1");
     contract_must_change(&w->c, &got, EW__JOB_RETRYING);
@@ -118,16 +118,16 @@ static void test_rrq__unique_lock(void **state) {
     world_rrq_job(w, "theirs", "job_unique_key", "cron:f", NULL);
     (void)server_do(&w->s, "SET rrq:lock:unique:cron:f theirs EX 100");
     job.id = S("j2");
-    ew__op_enqueue *known = contract_guarded(&w->c, job, EW__GUARD_UNIQUE, "cron:f");
+    ew__op_enqueue *known = contract_dedup_enqueue(&w->c, job, EW__DEDUP_UNIQUE, "cron:f");
     assert_int_equal(known->ret, EW__ENQUEUED_KNOWN);
     assert_text(known->ret_id, "theirs");
     /* a worker of RRQ ends a job of ours: it frees the lock only */
     (void)server_do(&w->s, "DEL rrq:lock:unique:cron:f");
-    assert_int_equal(contract_guarded(&w->c, job, EW__GUARD_UNIQUE, "cron:f")->ret, EW__ENQUEUED_NEW);
+    assert_int_equal(contract_dedup_enqueue(&w->c, job, EW__DEDUP_UNIQUE, "cron:f")->ret, EW__ENQUEUED_NEW);
     (void)server_do(&w->s, "HSET rrq:job:j2 status COMPLETED");
     (void)server_do(&w->s, "DEL rrq:lock:unique:cron:f");
     job.id = S("j3");
-    assert_int_equal(contract_guarded(&w->c, job, EW__GUARD_UNIQUE, "cron:f")->ret, EW__ENQUEUED_NEW);
+    assert_int_equal(contract_dedup_enqueue(&w->c, job, EW__DEDUP_UNIQUE, "cron:f")->ret, EW__ENQUEUED_NEW);
 }
 
 /* The lock is another's by now. */

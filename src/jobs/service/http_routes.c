@@ -240,7 +240,7 @@ static bool read_function(const ew__exchange *exchange, ew_str *ret, ew__action 
 }
 
 /* One key of three, with its window. */
-static void read_guard(reader *r, ew_job_options *options) {
+static void read_dedup(reader *r, ew_job_options *options) {
     options->unique_key = option(r, "unique");
     options->unique_ttl_ms = duration(r, "unique_ttl");
     options->debounce_key = option(r, "debounce");
@@ -285,7 +285,7 @@ static void enqueue(ew__inquiry *it, ew_str body) {
         options.max_retries = &max_retries;
     if (option(&r, "result_ttl").len)
         options.result_ttl_ms = &ttl;
-    read_guard(&r, &options);
+    read_dedup(&r, &options);
     ew__action *action = NULL;
     bool known = read_function(it->exchange, &options.function, &action);
     if (refused(&r))

@@ -255,29 +255,29 @@ static ew_err make_labels(const ew_jobs *jobs, ew__job *job, ew__arena *arena) {
 /* ---- enqueueing ---- */
 
 /* At most one of the three, with its time. NULL, or why not. */
-static const char *read_guard(const ew_jobs *jobs, const ew_job_options *options, int64_t deferral,
+static const char *read_dedup(const ew_jobs *jobs, const ew_job_options *options, int64_t deferral,
                               ew__op_enqueue *ret) {
     if ((options->unique_key.len != 0) + (options->debounce_key.len != 0) + (options->rate_limit_key.len != 0) > 1)
         return "a job has a unique key, a debounce key or a rate limit key, and not two of them";
     if (options->unique_key.len) {
-        ret->guard = EW__GUARD_UNIQUE;
+        ret->dedup = EW__DEDUP_UNIQUE;
         ret->key = options->unique_key;
         ret->key_ttl_ms = or_usual(options->unique_ttl_ms, jobs->unique_ttl_ms);
         if (ret->key_ttl_ms < deferral) /* else it could be enqueued again before it has run */
             ret->key_ttl_ms = deferral;
     } else if (options->debounce_key.len) {
-        ret->guard = EW__GUARD_DEBOUNCE;
+        ret->dedup = EW__DEDUP_DEBOUNCE;
         ret->key = options->debounce_key;
         ret->key_ttl_ms = or_usual(options->debounce_ms, 0);
     } else if (options->rate_limit_key.len) {
-        ret->guard = EW__GUARD_RATE;
+        ret->dedup = EW__DEDUP_RATE;
         ret->key = options->rate_limit_key;
         ret->key_ttl_ms = or_usual(options->rate_limit_ms, 0);
     }
-    if (ret->guard == EW__GUARD_NONE)
+    if (ret->dedup == EW__DEDUP_NONE)
         return NULL;
     if (ret->key_ttl_ms <= 0)
-        return ret->guard == EW__GUARD_RATE ? "a rate limit key wants its window" : "a debounce key wants its window";
+        return ret->dedup == EW__DEDUP_RATE ? "a rate limit key wants its window" : "a debounce key wants its window";
     if (ew__str_trim(ret->key).len == 0 || ret->key.len > EW__JOB_NAME_MAX)
         return "a key cannot be blank, nor have more than 512 bytes";
     return ret->key_ttl_ms > EW__JOB_TTL_MAX_MS ? "the key would live for more than ten years" : NULL;
@@ -299,8 +299,8 @@ static const char *read_times(const ew_jobs *jobs, const ew_job_options *options
         return "a time before 1970";
     if (job->run_at == INT64_MAX || job->result_ttl_ms > EW__JOB_TTL_MAX_MS)
         return "at most ten years";
-    const char *problem = read_guard(jobs, options, job->run_at - now, ret);
-    if (!problem && ret->guard == EW__GUARD_DEBOUNCE)
+    const char *problem = read_dedup(jobs, options, job->run_at - now, ret);
+    if (!problem && ret->dedup == EW__DEDUP_DEBOUNCE)
         job->run_at = job->enqueued_at + ret->key_ttl_ms;
     return problem;
 }
@@ -313,7 +313,7 @@ static ew_err make_id(ew_jobs *jobs, ew__arena *arena, ew_str *ret) {
     return ew__arena_str(arena, ew__str(id, sizeof id), ret);
 }
 
-/* What a job says that is not of the guard; NULL, or why not. */
+/* Reads the options of the job itself. Returns NULL, or why they are invalid. */
 static const char *read_job(const ew_jobs *jobs, const ew_job_options *options, ew__job *job) {
     job->function = options->function;
     job->queue = options->queue.len ? ew__queue_name(options->queue) : jobs->queue;
@@ -335,7 +335,7 @@ ew_err ew__jobs_prepare(ew_jobs *jobs, const ew_job_options *options, ew__store_
                         size_t problem_size) {
     ew__op_enqueue *enqueue = &op->u.enqueue;
     ew__job *job = &enqueue->job;
-    *enqueue = (ew__op_enqueue){.guard = EW__GUARD_NONE};
+    *enqueue = (ew__op_enqueue){.dedup = EW__DEDUP_NONE};
     op->kind = EW__OP_ENQUEUE;
     const char *why = read_job(jobs, options, job);
     if (!why)

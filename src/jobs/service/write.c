@@ -23,7 +23,7 @@ void ew__jobs_write_enqueued(const ew__store_request *op, ew__buf *out) {
         break;
     case EW__ENQUEUED_KNOWN:
         (void)ew__json_format(out, "{\"job_id\":%q,\"status\":%Q}", enqueue->ret_id,
-                              enqueue->guard == EW__GUARD_DEBOUNCE ? "debounced" : "existing");
+                              enqueue->dedup == EW__DEDUP_DEBOUNCE ? "debounced" : "existing");
         break;
     case EW__ENQUEUED_NEW:
     case EW__ENQUEUED_DUPLICATE:

@@ -31,10 +31,10 @@ static ew_err refuse(ew__store_request *op, const char *why) {
 ew_err ew__redis_pack_enqueue(ew__jobs_redis_store *self, ew__store_request *op) {
     static const struct {
         const char *mode, *prefix;
-    } guards[] = {[EW__GUARD_NONE] = {"none", "rrq:idempotency:"},
-                  [EW__GUARD_UNIQUE] = {"unique", "rrq:idempotency:"},
-                  [EW__GUARD_RATE] = {"rate", "rrq:rate_limit:"},
-                  [EW__GUARD_DEBOUNCE] = {"debounce", "rrq:debounce:"}};
+    } modes[] = {[EW__DEDUP_NONE] = {"none", "rrq:idempotency:"},
+                 [EW__DEDUP_UNIQUE] = {"unique", "rrq:idempotency:"},
+                 [EW__DEDUP_RATE] = {"rate", "rrq:rate_limit:"},
+                 [EW__DEDUP_DEBOUNCE] = {"debounce", "rrq:debounce:"}};
     const ew__op_enqueue *enqueue = &op->u.enqueue;
     ew__redis_link *link = &self->link;
     ew__job job = enqueue->job;
@@ -42,18 +42,18 @@ ew_err ew__redis_pack_enqueue(ew__jobs_redis_store *self, ew__store_request *op)
     if (params.len > 0 && params.ptr[0] != '{' && params.ptr[0] != '\n' && params.ptr[0] != '\r') {
         return refuse(op, "params must be a JSON object");
     }
-    if ((unsigned)enqueue->guard > EW__GUARD_DEBOUNCE) {
-        return refuse(op, "no such guard");
+    if ((unsigned)enqueue->dedup > EW__DEDUP_DEBOUNCE) {
+        return refuse(op, "no such dedup mode");
     }
     job.enqueued_at = job.enqueued_at > 0 ? job.enqueued_at : (int64_t)link->env->wall_ms(link->env->ud);
     job.run_at = job.run_at > 0 ? job.run_at : job.enqueued_at;
-    bool carried = enqueue->guard == EW__GUARD_UNIQUE && ew__str_is(job.unique_key, enqueue->key);
+    bool carried = enqueue->dedup == EW__DEDUP_UNIQUE && ew__str_is(job.unique_key, enqueue->key);
     ew__redis_eval(self, EW__SCRIPT_ENQUEUE, 4);
     ew__redis_key(link, EW__RRQ_JOB, job.id);
     ew__redis_key(link, EW__RRQ_QUEUE, job.queue);
-    ew__redis_key(link, guards[enqueue->guard].prefix, enqueue->key);
+    ew__redis_key(link, modes[enqueue->dedup].prefix, enqueue->key);
     ew__redis_key(link, carried ? "rrq:lock:unique:" : "", carried ? enqueue->key : ew__str(NULL, 0));
-    ew__redis_word(link, guards[enqueue->guard].mode);
+    ew__redis_word(link, modes[enqueue->dedup].mode);
     ew__redis_text(link, job.id);
     ew__redis_int(link, job.run_at);
     ew__redis_int(link, enqueue->key_ttl_ms > 0 ? enqueue->key_ttl_ms : 0);

@@ -36,7 +36,7 @@ ew_err ew__sql_find(ew__jobs_file *self, ew_str id, ew_str worker, ew__sql_found
 void ew__sql_free_key(ew__jobs_file *self, ew_str id) {
     sqlite3_stmt *stmt = ew__sql_use(self, EW__SQL_KEY_FREE);
     ew__sql_text(self, stmt, 1, id);
-    ew__sql_int(self, stmt, 2, EW__GUARD_UNIQUE);
+    ew__sql_int(self, stmt, 2, EW__DEDUP_UNIQUE);
     (void)ew__sql_do(self, stmt);
 }
 

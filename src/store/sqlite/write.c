@@ -18,7 +18,7 @@ typedef struct key_holder {
 static key_holder find_holder(ew__jobs_file *self, const ew__op_enqueue *op, ew__arena *arena, ew_str *ret_id) {
     key_holder holder = {.held = false};
     sqlite3_stmt *stmt = ew__sql_use(self, EW__SQL_KEY_GET);
-    ew__sql_int(self, stmt, 1, op->guard);
+    ew__sql_int(self, stmt, 1, op->dedup);
     ew__sql_text(self, stmt, 2, op->key);
     ew__sql_int(self, stmt, 3, ew__sql_wall(self));
     if (ew__sql_row(self, stmt)) {
@@ -34,7 +34,7 @@ static key_holder find_holder(ew__jobs_file *self, const ew__op_enqueue *op, ew_
 static void put_key(ew__jobs_file *self, const ew__op_enqueue *op, ew_str id) {
     int64_t now = ew__sql_wall(self);
     sqlite3_stmt *stmt = ew__sql_use(self, EW__SQL_KEY_PUT);
-    ew__sql_int(self, stmt, 1, op->guard);
+    ew__sql_int(self, stmt, 1, op->dedup);
     ew__sql_text(self, stmt, 2, op->key);
     ew__sql_text(self, stmt, 3, id);
     ew__sql_int(self, stmt, 4, op->key_ttl_ms < INT64_MAX - now ? now + op->key_ttl_ms : INT64_MAX);
@@ -84,20 +84,20 @@ static void replace_job(ew__jobs_file *self, int64_t seq, const ew__job *job) {
     put_params(self, EW__SQL_REPLACE_PARAMS, seq, job);
 }
 
-/* Whether the guard lets a new job in. */
-static bool pass_guard(ew__jobs_file *self, ew__op_enqueue *op, ew__arena *arena) {
-    if (op->guard == EW__GUARD_NONE) {
+/* Whether the dedup mode admits a new job. */
+static bool pass_dedup(ew__jobs_file *self, ew__op_enqueue *op, ew__arena *arena) {
+    if (op->dedup == EW__DEDUP_NONE) {
         return true;
     }
     ew_str id = {NULL, 0}, none = {NULL, 0};
     key_holder holder = find_holder(self, op, arena, &id);
-    if (op->guard == EW__GUARD_RATE && holder.held) {
+    if (op->dedup == EW__DEDUP_RATE && holder.held) {
         op->ret = EW__ENQUEUED_LIMITED;
         op->ret_id = none;
         return false;
     }
-    bool debounced = op->guard == EW__GUARD_DEBOUNCE && holder.pending;
-    if (debounced || (op->guard == EW__GUARD_UNIQUE && holder.seq != 0)) {
+    bool debounced = op->dedup == EW__DEDUP_DEBOUNCE && holder.pending;
+    if (debounced || (op->dedup == EW__DEDUP_UNIQUE && holder.seq != 0)) {
         op->ret = EW__ENQUEUED_KNOWN;
         op->ret_id = id;
         if (debounced) {
@@ -110,7 +110,7 @@ static bool pass_guard(ew__jobs_file *self, ew__op_enqueue *op, ew__arena *arena
 }
 
 ew_err ew__jobs_sqlite_enqueue(ew__jobs_file *self, ew__op_enqueue *op, ew__arena *arena) {
-    if (!pass_guard(self, op, arena) || self->code != SQLITE_OK) {
+    if (!pass_dedup(self, op, arena) || self->code != SQLITE_OK) {
         return ew__sql_err(self);
     }
     if (ew__arena_str(arena, op->job.id, &op->ret_id) != EW_OK) {
@@ -119,7 +119,7 @@ ew_err ew__jobs_sqlite_enqueue(ew__jobs_file *self, ew__op_enqueue *op, ew__aren
         op->ret = EW__ENQUEUED_DUPLICATE;
     } else {
         op->ret = EW__ENQUEUED_NEW;
-        if (op->guard != EW__GUARD_NONE) {
+        if (op->dedup != EW__DEDUP_NONE) {
             put_key(self, op, op->job.id);
         }
     }

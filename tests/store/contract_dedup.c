@@ -1,5 +1,5 @@
 /*
- * tests/store/contract_guards.c: enqueueing with a key: unique, rate, debounce; and cancelling.
+ * tests/store/contract_dedup.c: enqueueing with a key: unique, rate, debounce; and cancelling.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "store/contract.h"
@@ -15,27 +15,27 @@ static void let_it_run_out(contract *c) { contract_sleep(c, contract_ttl(c) + 10
 
 static void test_contract__unique_gives_the_first(void **state) {
     contract *c = *state;
-    expect(contract_guarded(c, contract_job(c, "j1"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "j1");
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j1");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j1"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_NEW, "j1");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j1");
     contract_reopen(c);
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j1");
-    expect(contract_guarded(c, contract_job(c, "j3"), EW__GUARD_UNIQUE, "other"), EW__ENQUEUED_NEW, "j3");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j1");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j3"), EW__DEDUP_UNIQUE, "other"), EW__ENQUEUED_NEW, "j3");
     assert_int_equal(contract_get_err(c, "j2"), EW_ENOTFOUND);
     ew__op_claim *got = contract_claim_of(c, "w", "q", 9);
     assert_int_equal(got->ret_n, 2);
     /* while it runs, and after its end, too */
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j1");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j1");
     for (size_t i = 0; i < 2; i++)
         contract_must_change(c, &got->ret[i], EW__JOB_COMPLETED);
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j1");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j1");
 }
 
 static void test_contract__unique_for_a_while(void **state) {
     contract *c = *state;
-    expect(contract_guarded(c, contract_job(c, "j1"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "j1");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j1"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_NEW, "j1");
     let_it_run_out(c);
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "j2");
-    expect(contract_guarded(c, contract_job(c, "j3"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j2");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_NEW, "j2");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j3"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j2");
 }
 
 static void test_contract__unique_while_the_job_exists(void **state) {
@@ -43,7 +43,7 @@ static void test_contract__unique_while_the_job_exists(void **state) {
     ew__job job = contract_job(c, "j1");
     job.result_ttl_ms = (int64_t)contract_ttl(c);
     ew__store_request *op = contract_enqueue_op(c, job);
-    op->u.enqueue.guard = EW__GUARD_UNIQUE;
+    op->u.enqueue.dedup = EW__DEDUP_UNIQUE;
     op->u.enqueue.key = S("k");
     op->u.enqueue.key_ttl_ms = 3600000;
     assert_int_equal(contract_do(c, op), EW_OK);
@@ -52,15 +52,16 @@ static void test_contract__unique_while_the_job_exists(void **state) {
     let_it_run_out(c);
     (void)contract_sweep(c, 100);
     assert_int_equal(contract_get_err(c, "j1"), EW_ENOTFOUND);
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "j2");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_NEW, "j2");
 }
 
 static void test_contract__unique_with_an_id_that_is_taken(void **state) {
     contract *c = *state;
     contract_add_id(c, "taken");
-    assert_int_equal(contract_guarded(c, contract_job(c, "taken"), EW__GUARD_UNIQUE, "k")->ret, EW__ENQUEUED_DUPLICATE);
+    assert_int_equal(contract_dedup_enqueue(c, contract_job(c, "taken"), EW__DEDUP_UNIQUE, "k")->ret,
+                     EW__ENQUEUED_DUPLICATE);
     /* and the key was not taken by that */
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "j2");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_NEW, "j2");
 }
 
 /* A job that carries the key itself gives it free with its end, whatever that is. */
@@ -73,20 +74,20 @@ static void test_contract__unique_until_the_end(void **state) {
         (void)snprintf(id, sizeof id, "j%zu", i);
         job.id = S(id);
         job.unique_key = S("k");
-        expect(contract_guarded(c, job, EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, id);
+        expect(contract_dedup_enqueue(c, job, EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_NEW, id);
         ew__job got = contract_claim(c, "w", id);
         contract_must_change(c, &got, EW__JOB_RETRYING);
-        expect(contract_guarded(c, contract_job(c, "x"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_KNOWN, id);
+        expect(contract_dedup_enqueue(c, contract_job(c, "x"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_KNOWN, id);
         got = contract_claim(c, "w", id);
         contract_must_change(c, &got, ends[i]);
     }
     ew__job job = contract_job(c, "c1");
     job.unique_key = S("k");
-    expect(contract_guarded(c, job, EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "c1");
+    expect(contract_dedup_enqueue(c, job, EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_NEW, "c1");
     ew__store_request *op = contract_op(c, EW__OP_CANCEL);
     op->u.cancel = (ew__op_cancel){.id = S("c1"), .now = contract_now(c)};
     assert_int_equal(contract_do(c, op), EW_OK);
-    expect(contract_guarded(c, contract_job(c, "c2"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "c2");
+    expect(contract_dedup_enqueue(c, contract_job(c, "c2"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_NEW, "c2");
 }
 
 /* The end of a job does not free a key that is another's by now. */
@@ -94,41 +95,42 @@ static void test_contract__unique_key_of_another(void **state) {
     contract *c = *state;
     ew__job job = contract_job(c, "j1");
     job.unique_key = S("k");
-    expect(contract_guarded(c, job, EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "j1");
+    expect(contract_dedup_enqueue(c, job, EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_NEW, "j1");
     job = contract_claim(c, "w", "j1");
     let_it_run_out(c);
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "j2");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_NEW, "j2");
     contract_must_change(c, &job, EW__JOB_COMPLETED);
-    expect(contract_guarded(c, contract_job(c, "j3"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j2");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j3"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_KNOWN, "j2");
 }
 
 /* ---- rate ---- */
 
 static void test_contract__rate(void **state) {
     contract *c = *state;
-    expect(contract_guarded(c, contract_job(c, "j1"), EW__GUARD_RATE, "k"), EW__ENQUEUED_NEW, "j1");
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_RATE, "k"), EW__ENQUEUED_LIMITED, "");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j1"), EW__DEDUP_RATE, "k"), EW__ENQUEUED_NEW, "j1");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_RATE, "k"), EW__ENQUEUED_LIMITED, "");
     contract_reopen(c);
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_RATE, "k"), EW__ENQUEUED_LIMITED, "");
-    expect(contract_guarded(c, contract_job(c, "j3"), EW__GUARD_RATE, "other"), EW__ENQUEUED_NEW, "j3");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_RATE, "k"), EW__ENQUEUED_LIMITED, "");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j3"), EW__DEDUP_RATE, "other"), EW__ENQUEUED_NEW, "j3");
     assert_int_equal(contract_get_err(c, "j2"), EW_ENOTFOUND);
     assert_int_equal(contract_claim_of(c, "w", "q", 9)->ret_n, 2);
     let_it_run_out(c);
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_RATE, "k"), EW__ENQUEUED_NEW, "j2");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_RATE, "k"), EW__ENQUEUED_NEW, "j2");
 }
 
 static void test_contract__rate_with_an_id_that_is_taken(void **state) {
     contract *c = *state;
     contract_add_id(c, "taken");
-    assert_int_equal(contract_guarded(c, contract_job(c, "taken"), EW__GUARD_RATE, "k")->ret, EW__ENQUEUED_DUPLICATE);
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_RATE, "k"), EW__ENQUEUED_NEW, "j2");
+    assert_int_equal(contract_dedup_enqueue(c, contract_job(c, "taken"), EW__DEDUP_RATE, "k")->ret,
+                     EW__ENQUEUED_DUPLICATE);
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_RATE, "k"), EW__ENQUEUED_NEW, "j2");
 }
 
 static void test_contract__kinds_of_keys_are_apart(void **state) {
     contract *c = *state;
-    expect(contract_guarded(c, contract_job(c, "j1"), EW__GUARD_RATE, "k"), EW__ENQUEUED_NEW, "j1");
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_UNIQUE, "k"), EW__ENQUEUED_NEW, "j2");
-    expect(contract_guarded(c, contract_job(c, "j3"), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j3");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j1"), EW__DEDUP_RATE, "k"), EW__ENQUEUED_NEW, "j1");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_UNIQUE, "k"), EW__ENQUEUED_NEW, "j2");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j3"), EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j3");
     assert_int_equal(contract_claim_of(c, "w", "q", 9)->ret_n, 3);
 }
 
@@ -151,8 +153,8 @@ static void test_contract__debounce_takes_the_place(void **state) {
     second.timeout_ms = 9000;
     second.max_retries = 2;
     second.result_ttl_ms = 8000;
-    expect(contract_guarded(c, first, EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j1");
-    expect(contract_guarded(c, second, EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_KNOWN, "j1");
+    expect(contract_dedup_enqueue(c, first, EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j1");
+    expect(contract_dedup_enqueue(c, second, EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_KNOWN, "j1");
     contract_reopen(c);
     ew__job got = contract_get(c, "j1");
     assert_text(got.function, "g");
@@ -175,8 +177,8 @@ static void test_contract__debounce_into_another_queue(void **state) {
     int64_t now = contract_now(c);
     ew__job moved = later(c, "j2", "{}", now);
     moved.queue = S("p");
-    expect(contract_guarded(c, later(c, "j1", "{}", now), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j1");
-    expect(contract_guarded(c, moved, EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_KNOWN, "j1");
+    expect(contract_dedup_enqueue(c, later(c, "j1", "{}", now), EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j1");
+    expect(contract_dedup_enqueue(c, moved, EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_KNOWN, "j1");
     assert_int_equal(contract_claim_of(c, "w", "q", 9)->ret_n, 0);
     ew__op_claim *got = contract_claim_of(c, "w", "p", 9);
     assert_text(contract_ids(c, got->ret, got->ret_n), "j1");
@@ -185,38 +187,39 @@ static void test_contract__debounce_into_another_queue(void **state) {
 
 static void test_contract__debounce_after_it_began(void **state) {
     contract *c = *state;
-    expect(contract_guarded(c, contract_job(c, "j1"), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j1");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j1"), EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j1");
     ew__job job = contract_claim(c, "w", "j1");
     ew__job second = later(c, "j2", "{\"n\":2}", contract_now(c) + 60000);
-    expect(contract_guarded(c, second, EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j2");
+    expect(contract_dedup_enqueue(c, second, EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j2");
     assert_text(contract_get(c, "j1").params, "{}");
-    expect(contract_guarded(c, contract_job(c, "j3"), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_KNOWN, "j2");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j3"), EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_KNOWN, "j2");
     contract_must_change(c, &job, EW__JOB_COMPLETED);
 }
 
 static void test_contract__debounce_for_a_while(void **state) {
     contract *c = *state;
     int64_t far = contract_now(c) + 3600000;
-    expect(contract_guarded(c, later(c, "j1", "{}", far), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j1");
+    expect(contract_dedup_enqueue(c, later(c, "j1", "{}", far), EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j1");
     for (int i = 0; i < 3; i++) { /* the key lives on with each of these */
         contract_sleep(c, contract_ttl(c) / 2);
-        expect(contract_guarded(c, later(c, "j2", "{}", far), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_KNOWN, "j1");
+        expect(contract_dedup_enqueue(c, later(c, "j2", "{}", far), EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_KNOWN, "j1");
     }
     let_it_run_out(c);
-    expect(contract_guarded(c, later(c, "j2", "{}", far), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j2");
+    expect(contract_dedup_enqueue(c, later(c, "j2", "{}", far), EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j2");
 }
 
 static void test_contract__debounce_of_a_cancelled_one(void **state) {
     contract *c = *state;
-    expect(contract_guarded(c, contract_job(c, "j1"), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j1");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j1"), EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j1");
     ew__store_request *op = contract_op(c, EW__OP_CANCEL);
     op->u.cancel = (ew__op_cancel){.id = S("j1"), .now = contract_now(c)};
     assert_int_equal(contract_do(c, op), EW_OK);
-    expect(contract_guarded(c, contract_job(c, "j2"), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j2");
+    expect(contract_dedup_enqueue(c, contract_job(c, "j2"), EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j2");
     assert_text(contract_claim(c, "w", "j2").id, "j2");
     /* an id that is taken: nothing happens, and the key can be used */
-    assert_int_equal(contract_guarded(c, contract_job(c, "j1"), EW__GUARD_DEBOUNCE, "k")->ret, EW__ENQUEUED_DUPLICATE);
-    expect(contract_guarded(c, contract_job(c, "j3"), EW__GUARD_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j3");
+    assert_int_equal(contract_dedup_enqueue(c, contract_job(c, "j1"), EW__DEDUP_DEBOUNCE, "k")->ret,
+                     EW__ENQUEUED_DUPLICATE);
+    expect(contract_dedup_enqueue(c, contract_job(c, "j3"), EW__DEDUP_DEBOUNCE, "k"), EW__ENQUEUED_NEW, "j3");
 }
 
 /* ---- cancelling ---- */
@@ -286,7 +289,7 @@ static void test_contract__a_cancel_stays(void **state) {
     assert_int_equal(contract_get(c, "j1").status, EW__JOB_CANCELLED);
 }
 
-contract_tests contract_tests_guards(void) {
+contract_tests contract_tests_dedup(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_contract__unique_gives_the_first),
         cmocka_unit_test(test_contract__unique_for_a_while),
