@@ -115,6 +115,7 @@ static void *produce(void *arg) {
 
 /* A worker that is told what changes, claims what there is and ends all of it; the ends of a claim go out together. */
 typedef struct worker {
+    ew__store_owner owner;
     ew__store *store;
     ew__watcher watcher;
     pthread_mutex_t lock;
@@ -133,7 +134,7 @@ static void on_changed(ew__watcher *watcher, unsigned what) {
 }
 
 static void on_end(ew__store_request *op) {
-    worker *w = op->ud;
+    worker *w = ew__container_of(op->owner, worker, owner);
     if (op->err != EW_OK)
         die(op->problem);
     pthread_mutex_lock(&w->lock);
@@ -150,7 +151,7 @@ static void complete(worker *w, const ew__job *job) {
         die("no memory");
     op->kind = EW__OP_CHANGE;
     op->done = on_end;
-    op->ud = w;
+    op->owner = &w->owner;
     op->u.change = (ew__op_change){.id = job->id,
                                    .queue = job->queue,
                                    .worker = EW_STR("w"),

@@ -3,7 +3,7 @@
  * what is told of it.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "jobs/service/http.h"
+#include "gateway/app.h"
 #include "base/thread.h"
 #include <stdio.h>
 #include <time.h>
@@ -121,8 +121,8 @@ static ew_err make_worker(ew__app_jobs *self) {
     ew__executor *executor = &app->loops[0].loop.executor;
     char problem[160] = "";
     self->runs.ops = &ew__app_runs;
-    ew_err err = ew__worker_new(executor, self->jobs->store, &self->runs, &self->options, on_ended, self, &self->worker,
-                                problem, sizeof problem);
+    ew_err err = ew__worker_new(executor, self->jobs->requests.store, &self->runs, &self->options, on_ended, self,
+                                &self->worker, problem, sizeof problem);
     if (err != EW_OK) {
         (void)snprintf(app->error, sizeof app->error, "worker: %s", *problem ? problem : ew_err_text(err));
         return err;
@@ -152,6 +152,38 @@ static void stop_runners(ew__app_jobs *self) {
     }
 }
 
+/* ---- requests under /jobs ---- */
+
+static bool is_local(const ew__jobs_http *http, ew_str queue) {
+    return ew__app_jobs_is_own(ew__container_of(http, ew__app_jobs_http, http)->jobs, queue);
+}
+
+static void close_http(ew__part *part) { ew__jobs_http_close(&ew__container_of(part, ew__app_jobs_http, part)->http); }
+
+static void http_closed(ew__jobs_http *http) {
+    ew__part_closed(&ew__container_of(http, ew__app_jobs_http, http)->part);
+}
+
+ew_err ew__app_jobs_open_http(ew_app *app) {
+    ew__app_jobs *self = app->jobs;
+    if (!self)
+        return EW_OK;
+    self->http = ew__zalloc(self->env, app->n_loops * sizeof *self->http);
+    if (!self->http)
+        return EW_ENOMEM;
+    self->n_http = app->n_loops;
+    for (size_t i = 0; i < self->n_http; i++) {
+        ew__jobs_http_init(&self->http[i].http, self->jobs, &app->loops[i].loop.executor);
+        self->http[i].http.is_local = is_local;
+        self->http[i].http.closed = http_closed;
+        self->http[i].part.close = close_http;
+        self->http[i].jobs = self;
+    }
+    return EW_OK;
+}
+
+/* ---- the start ---- */
+
 ew_err ew__app_jobs_start(ew_app *app) {
     ew__app_jobs *self = app->jobs;
     if (!self)
@@ -159,10 +191,11 @@ ew_err ew__app_jobs_start(ew_app *app) {
     const char *notice = ew_jobs_notice(self->jobs);
     if (*notice)
         ew__log(app->env, EW_LOG_WARN, "jobs", "%s", notice);
-    ew_err err = ew__jobs_http_open(self);
-    if (err != EW_OK || !self->works)
-        return err;
-    err = start_runners(self);
+    for (size_t i = 0; i < self->n_http; i++)
+        ew__part_add(&app->loops[i], &self->http[i].part);
+    if (!self->works)
+        return EW_OK;
+    ew_err err = start_runners(self);
     return err == EW_OK ? make_worker(self) : err;
 }
 
@@ -209,7 +242,9 @@ void ew__app_jobs_reap(ew_app *app) {
     if (self->worker)
         ew__worker_free(self->worker);
     self->worker = NULL;
-    ew__jobs_http_free(self);
+    ew__free(self->env, self->http, self->n_http * sizeof *self->http);
+    self->http = NULL;
+    self->n_http = 0;
 }
 
 void ew__app_jobs_never(ew_app *app) {
@@ -263,7 +298,7 @@ void ew__app_jobs_say(const ew_app *app, ew__buf *out) {
         return;
     const ew__app_jobs *self = app->jobs;
     (void)ew__json_format(out, "{\"event\":\"working\",\"worker_id\":%q,\"store\":%Q,\"queues\":[",
-                          ew__worker_id(self->worker), self->jobs->store->name);
+                          ew__worker_id(self->worker), self->jobs->requests.store->name);
     for (size_t i = 0; i < self->options.n_queues; i++)
         (void)ew__json_format(out, "%s%q", i ? "," : "", self->options.queues[i].name);
     (void)ew__buf_cstr(out, "]}\n");
@@ -271,14 +306,13 @@ void ew__app_jobs_say(const ew_app *app, ew__buf *out) {
 
 /* Whether its record is there. */
 static bool is_known(const ew__app_jobs *self) {
-    ew__arena arena;
-    ew__store_request op = {.kind = EW__OP_WORKERS, .arena = &arena};
+    ew__store_request op;
     bool found = false;
-    ew__arena_init(&arena, self->env, NULL, 0);
-    if (ew__store_do(self->jobs->store, &op) == EW_OK)
+    ew__store_request_begin(&op, &self->jobs->requests, EW__OP_WORKERS);
+    if (ew__store_do(self->jobs->requests.store, &op) == EW_OK)
         for (size_t i = 0; i < op.u.workers.ret_n && !found; i++)
             found = ew__str_is(op.u.workers.ret[i].id, ew__worker_id(self->worker));
-    ew__arena_done(&arena);
+    ew__store_request_end(&op);
     return found;
 }
 

@@ -1,21 +1,25 @@
 /*
- * gateway/jobs.h: the jobs of an app: its store, its worker and their runners, and what is served under /jobs.
- * app_jobs.c (life), app_jobs_options.c (what was asked for), app_jobs_run.c (how a job becomes a call),
- * app_jobs_http.c (requests), app_jobs_desk.c (those of them that wait). Used inside src/api only.
+ * gateway/jobs.h: the jobs of an app: its store, its worker and the worker's runners, and the requests under /jobs.
+ * jobs.c (life, metrics), jobs_options.c (options of the worker), jobs_run.c (how a job becomes a call).
  *
  * The store has a thread of its own; the worker lives on the app's first loop; requests on the loop that they came to.
  */
 #ifndef EW_GATEWAY_JOBS_H
 #define EW_GATEWAY_JOBS_H
 
-#include "jobs/service/service.h"
-#include "gateway/sources.h"
 #include "bridge/bridge.h"
+#include "gateway/sources.h"
+#include "jobs/service/http.h"
 #include "jobs/worker.h"
-#include "wire/http_guest.h"
 
 struct ew__app_loop;
-struct ew__jobs_http;
+
+/* Requests under /jobs, on one loop. */
+typedef struct ew__app_jobs_http {
+    struct ew__app_jobs *jobs;
+    ew__part part;
+    ew__jobs_http http;
+} ew__app_jobs_http;
 
 /* A runner of the worker. Its numbers are the first loop's. */
 typedef struct ew__app_runner {
@@ -37,8 +41,8 @@ typedef struct ew__app_jobs {
     ew_app *app;
     const ew_env *env;
     ew_jobs *jobs;
-    struct ew__jobs_http *desks; /* one for each loop, once the app runs */
-    size_t n_desks;
+    ew__app_jobs_http *http; /* one for each loop, once the app starts */
+    size_t n_http;
     /* ---- the worker ---- */
     bool works;
     ew__arena arena;            /* of what follows */
@@ -59,19 +63,21 @@ typedef struct ew__app_jobs {
     atomic_bool over; /* the worker has ended, or there is none */
 } ew__app_jobs;
 
-/* ---- app_jobs_options.c ---- */
+/* ---- jobs_options.c ---- */
 
 /* Copies and checks; problem gets a line for people. EW_OK, EW_EINVAL, EW_ENOMEM, or as ew_app_import. */
 ew_err ew__app_jobs_read(ew__app_jobs *self, const ew_worker_options *options, char *problem, size_t problem_size);
 /* Whether this app works on that queue, and on nothing but its own actions. */
 bool ew__app_jobs_is_own(const ew__app_jobs *self, ew_str queue);
 
-/* ---- app_jobs_run.c ---- */
+/* ---- jobs_run.c ---- */
 
 extern const ew__runs_ops ew__app_runs;
 
 /* ---- for the app: start and end ---- */
 
+/* The loops are made, no listener is bound yet. EW_OK, EW_ENOMEM. */
+ew_err ew__app_jobs_open_http(ew_app *app);
 /* The loops are made and do not run yet. The last thing that can fail; then _reap follows. */
 ew_err ew__app_jobs_start(ew_app *app);
 void ew__app_jobs_never(ew_app *app);      /* the first loop could not be run after all */
@@ -85,9 +91,5 @@ void ew__app_jobs_say(const ew_app *app, ew__buf *out);
 /* Waits until the worker is known to the store, at most that long. Not on a loop's thread. */
 void ew__app_jobs_wait(ew_app *app, uint64_t ms);
 bool ew__app_works(const ew_app *app); /* it has a worker */
-
-/* ---- /jobs ---- */
-
-extern const ew__http_guest ew__jobs_guest;
 
 #endif

@@ -212,7 +212,7 @@ static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end};
 
 static ew_err fill_context(ew_call *call, const ew__app_jobs *self, const ew__run *run) {
     char when[EW__WHEN_LEN];
-    bool redis = strcmp(self->jobs->store->name, "redis") == 0; /* there a queue is known by its whole key */
+    bool redis = strcmp(self->jobs->requests.store->name, "redis") == 0; /* there a queue is known by its whole key */
     ew__buf out, queue;
     ew__buf_init(&out, self->env, SIZE_MAX / 2);
     ew__buf_init(&queue, self->env, SIZE_MAX / 2);

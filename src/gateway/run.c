@@ -288,7 +288,6 @@ static const ew__wire *prepare_site(const ew_app *app, const ew__app_listener *l
     const ew__wire *wire = listener->wire, *http = ew__wire_by_name(EW_STR("http"));
     const ew__wire *reflection = ew__wire_by_name(EW_STR("reflection"));
     site->telemetry = ew_str_from(app->telemetry_url ? app->telemetry_url : ""); /* runtimes that dial us are told */
-    site->jobs = app->jobs && (!wire || wire == http) ? &ew__jobs_guest : NULL;
     if (!wire) {
         site->upgrade = reflection;
         site->guest = &ew__stepflow_guest;
@@ -304,13 +303,20 @@ static const ew__wire *prepare_site(const ew_app *app, const ew__app_listener *l
     return wire;
 }
 
+/* The requests under /jobs of one loop; NULL: this listener does not serve them. */
+static const ew__http_guest *jobs_guest(const ew_app *app, const ew__app_listener *listener, size_t loop) {
+    bool serves = !listener->wire || listener->wire == ew__wire_by_name(EW_STR("http"));
+    return app->jobs && serves ? &app->jobs->http[loop].http.guest : NULL;
+}
+
 static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
     ew__site site = {.allow_hosts = (const char *const *)app->allow_hosts,
                      .scrape = &app->scrape,
                      .others = app->n_loops > 1 ? &app->others : NULL,
                      .instance = &app->instance,
                      .ways = &app->ways,
-                     .final_statuses = ew__app_final_statuses(app)};
+                     .final_statuses = ew__app_final_statuses(app),
+                     .jobs = jobs_guest(app, listener, 0)};
     const ew__wire *wire = prepare_site(app, listener, &site);
     bool stdio = listener->address.kind == EW__ADDR_STDIO;
     ew_err err = stdio ? ew__server_stdio(&app->loops[0].server, wire, choose_stdio, &site)
@@ -318,6 +324,7 @@ static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
     app->loops[0].server.on_stdio_end = on_stdio_end;
     for (size_t i = 0; i < app->n_loops && err == EW_OK && !stdio; i++) {
         site.loop = (unsigned)i;
+        site.jobs = jobs_guest(app, listener, i);
         err = ew__server_listen(&app->loops[i].server, &listener->address, wire, &site,
                                 listener->tls ? app->tls.listens : NULL);
     }
@@ -457,6 +464,8 @@ static ew_err start(ew_app *app) {
     if ((stdio || served_listeners(app) == 0) && app->threads == 0)
         app->threads = 1; /* one connection lives on one loop */
     err = make_loops(app, &made);
+    if (err == EW_OK)
+        err = ew__app_jobs_open_http(app);
     for (size_t i = 0; i < app->n_listeners && err == EW_OK; i++)
         err = bind_listener(app, &app->listeners[i]);
     if (err == EW_OK)

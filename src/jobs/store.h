@@ -252,12 +252,23 @@ typedef struct ew__op_sweep {
 
 /* ---- all of them ---- */
 
+/* A component that submits requests. */
+typedef struct ew__store_owner {
+    ew__store *store;
+    const ew_env *env;
+    ew__executor *executor; /* its requests complete on this thread; NULL: on the store's own */
+    uint32_t n_busy;        /* requests under way; only counted with an executor */
+} ew__store_owner;
+
+/* Embedded in the owner's state of the operation. Must not be moved: `arena` may point to `memory`. */
 struct ew__store_request {
     ew__op_kind kind;
-    ew__arena *arena;       /* for what comes back; the submitter's */
+    ew__store_owner *owner;
+    ew__arena *arena;       /* for what comes back */
     ew__executor *executor; /* done is called on its thread; NULL: on the store's own */
     void (*done)(ew__store_request *op);
-    void *ud;
+    bool busy;        /* from ew__store_request_submit to ew__store_request_returned */
+    ew__arena memory; /* of ew__store_request_begin; usually what `arena` points to */
     /*
      * EW_OK, or what its struct says, or: EW_ECONNECT, EW_ETIMEOUT, EW_EIO: the store could not do it, or (a Redis that
      * was lost meanwhile) nobody knows whether it did; EW_EBUSY: others had it for too long; EW_ELIMIT: full;
@@ -285,6 +296,27 @@ struct ew__store_request {
         ew__op_sweep sweep;
     } u;
 };
+
+/* Prepares a request: empty memory of its own, kind, owner, executor and nothing else. _end must follow. */
+void ew__store_request_begin(ew__store_request *op, ew__store_owner *owner, ew__op_kind kind);
+/* Prepares another operation with the same memory: what the last one returned stays. */
+void ew__store_request_next(ew__store_request *op, ew__op_kind kind);
+/* Prepares another operation, and frees what the last one returned. */
+void ew__store_request_again(ew__store_request *op, ew__op_kind kind);
+void ew__store_request_submit(ew__store_request *op, void (*done)(ew__store_request *op));
+/* `done` calls this first, unless the owner keeps the request busy for longer. */
+void ew__store_request_returned(ew__store_request *op);
+/* Frees what it returned. */
+void ew__store_request_end(ew__store_request *op);
+
+/* Errors of the connection to a store. The operation may have been executed. */
+static inline bool ew__store_is_unknown(ew_err err) {
+    return err == EW_ECONNECT || err == EW_ETIMEOUT || err == EW_EIO;
+}
+/* Errors after which the same operation may succeed later. */
+static inline bool ew__store_is_transient(ew_err err) {
+    return ew__store_is_unknown(err) || err == EW_EBUSY || err == EW_ELIMIT || err == EW_ENOMEM;
+}
 
 /* What may have changed, not by this store's own operations alone; hints that rather come too often than too rarely. */
 typedef enum ew__change {

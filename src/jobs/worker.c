@@ -49,35 +49,6 @@ uint64_t ew__worker_backoff(ew__worker *worker, uint32_t *tries) {
     return ms * (80 + ew__rng_next(&worker->executor->rng) % 41) / 100;
 }
 
-/* ---- questions ---- */
-
-void ew__ask_begin(ew__worker *worker, ew__ask *ask, ew__op_kind kind, void (*done)(ew__store_request *op)) {
-    memset(&ask->op, 0, sizeof ask->op);
-    ew__arena_init(&ask->arena, worker->env, NULL, 0);
-    ask->worker = worker;
-    ask->op.kind = kind;
-    ask->op.arena = &ask->arena;
-    ask->op.executor = worker->executor;
-    ask->op.done = done;
-    ask->op.ud = ask;
-}
-
-void ew__ask_submit(ew__ask *ask) {
-    ew__store *store = ask->worker->store;
-    ask->busy = true;
-    ask->worker->asks++;
-    store->ops->submit(store, &ask->op);
-}
-
-ew__ask *ew__ask_back(ew__store_request *op) {
-    ew__ask *ask = op->ud;
-    ask->busy = false;
-    ask->worker->asks--;
-    return ask;
-}
-
-void ew__ask_end(ew__ask *ask) { ew__arena_done(&ask->arena); }
-
 /* ---- the end ---- */
 
 static void on_end(ew__task *task) {
@@ -88,7 +59,7 @@ static void on_end(ew__task *task) {
 static void end(ew__worker *worker) {
     worker->phase = EW__WORKER_ENDED;
     if (worker->watching)
-        worker->store->ops->watch(worker->store, &worker->watcher, false);
+        worker->requests.store->ops->watch(worker->requests.store, &worker->watcher, false);
     worker->watching = false;
     worker->end_task.fn = on_end;
     worker->executor->ops->post(worker->executor, &worker->end_task); /* later: the owner may free the worker then */
@@ -107,7 +78,7 @@ void ew__worker_check(ew__worker *worker) {
         return;
     if (!worker->said_goodbye && !worker->renew.busy)
         ew__worker_goodbye(worker);
-    if (worker->said_goodbye && worker->asks == 0)
+    if (worker->said_goodbye && worker->requests.n_busy == 0)
         end(worker);
 }
 
@@ -198,7 +169,7 @@ void ew__worker_start(ew__worker *worker) {
     worker->watcher.changed = on_changed;
     worker->watcher.ud = worker;
     worker->watching = true;
-    worker->store->ops->watch(worker->store, &worker->watcher, true);
+    worker->requests.store->ops->watch(worker->requests.store, &worker->watcher, true);
     ew__worker_renew(worker);
     ew__worker_scan_start(worker);
     ew__worker_crons_start(worker);
@@ -327,7 +298,7 @@ ew_err ew__worker_new(ew__executor *executor, ew__store *store, ew__runs *runs, 
         return EW_ENOMEM;
     worker->executor = executor;
     worker->env = executor->env;
-    worker->store = store;
+    worker->requests = (ew__store_owner){.store = store, .env = executor->env, .executor = executor};
     worker->runs = runs;
     worker->ended = ended;
     worker->ud = ud;

@@ -26,7 +26,7 @@ static void clear_set(ew__chunk_buffer *said, unsigned which) {
 
 void ew__chunk_buffer_drop(ew__attempt *attempt) {
     ew__chunk_buffer *said = attempt->said;
-    if (!said || said->ask.busy)
+    if (!said || said->op.busy)
         return;
     ew__timer_stop(&attempt->run.worker->timers, &said->timer);
     said->stuck = false;
@@ -66,20 +66,20 @@ static void send(ew__attempt *attempt) {
         at += said->set[which].len[i];
     }
     said->stuck = false;
-    ew__ask_begin(attempt->run.worker, &said->ask, EW__OP_CHUNKS, on_kept);
-    said->ask.op.u.chunks = (ew__op_chunks){.id = attempt->run.job.id,
-                                            .worker = attempt->run.worker->id,
-                                            .epoch = attempt->run.job.epoch,
-                                            .chunks = said->slices,
-                                            .n = n};
-    ew__ask_submit(&said->ask);
+    ew__store_request_begin(&said->op, &attempt->run.worker->requests, EW__OP_CHUNKS);
+    said->op.u.chunks = (ew__op_chunks){.id = attempt->run.job.id,
+                                        .worker = attempt->run.worker->id,
+                                        .epoch = attempt->run.job.epoch,
+                                        .chunks = said->slices,
+                                        .n = n};
+    ew__store_request_submit(&said->op, on_kept);
 }
 
 bool ew__chunk_buffer_flush(ew__attempt *attempt) {
     ew__chunk_buffer *said = attempt->said;
     if (!said)
         return false;
-    if (said->ask.busy || said->stuck)
+    if (said->op.busy || said->stuck)
         return true;
     if (said->set[said->filling].n == 0)
         return false;
@@ -99,7 +99,7 @@ static void on_again(ew__timer *timer, uint64_t now) {
 static bool settle(ew__attempt *attempt, ew_err err) {
     ew__chunk_buffer *said = attempt->said;
     ew__worker *worker = attempt->run.worker;
-    if (ew__ask_later(err) && !worker->no_more_ends && !attempt->dropped) {
+    if (ew__store_is_transient(err) && !worker->no_more_ends && !attempt->dropped) {
         said->stuck = true;
         ew__worker_alarm_in(worker, &said->timer, ew__worker_backoff(worker, &said->tries), on_again);
         return false;
@@ -112,12 +112,11 @@ static bool settle(ew__attempt *attempt, ew_err err) {
 }
 
 static void on_kept(ew__store_request *op) {
-    ew__ask *ask = op->ud;
-    ew__chunk_buffer *said = ew__container_of(ask, ew__chunk_buffer, ask);
+    ew__chunk_buffer *said = ew__container_of(op, ew__chunk_buffer, op);
     ew__attempt *attempt = said->attempt;
-    ew__worker *worker = ask->worker;
-    (void)ew__ask_back(op);
-    ew__ask_end(ask);
+    ew__worker *worker = attempt->run.worker;
+    ew__store_request_returned(op);
+    ew__store_request_end(op);
     if (!settle(attempt, op->err))
         return;
     if (attempt->dropped) {

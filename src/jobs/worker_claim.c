@@ -14,8 +14,8 @@ static void on_claimed(ew__store_request *op);
 void ew__batch_leave(ew__batch *batch) {
     if (--batch->users > 0)
         return;
-    const ew_env *env = batch->ask.arena.env;
-    ew__ask_end(&batch->ask);
+    const ew_env *env = batch->op.owner->env;
+    ew__store_request_end(&batch->op);
     ew__free(env, batch, sizeof *batch);
 }
 
@@ -139,14 +139,14 @@ void ew__worker_look(ew__worker *worker) {
         return;
     }
     ew__timer_stop(&worker->timers, &worker->look_timer);
-    ew__ask_begin(worker, &batch->ask, EW__OP_CLAIM, on_claimed);
+    ew__store_request_begin(&batch->op, &worker->requests, EW__OP_CLAIM);
     claim.max = max;
     claim.now = ew__worker_wall(worker);
     claim.lease_ms = worker->options.lease_ms;
-    batch->ask.op.u.claim = claim;
+    batch->op.u.claim = claim;
     batch->users = 1;
     worker->claim = batch;
-    ew__ask_submit(&batch->ask);
+    ew__store_request_submit(&batch->op, on_claimed);
 }
 
 void ew__worker_unlook(ew__worker *worker) { ew__timer_stop(&worker->timers, &worker->look_timer); }
@@ -172,7 +172,7 @@ static void rotate(ew__worker *worker) {
 }
 
 static void begin_jobs(ew__worker *worker, ew__batch *batch) {
-    const ew__op_claim *claim = &batch->ask.op.u.claim;
+    const ew__op_claim *claim = &batch->op.u.claim;
     bool from_narrow = false;
     for (size_t i = 0; i < claim->ret_n && worker->spare && worker->used < worker->options.concurrency; i++) {
         ew__attempt *attempt = worker->spare;
@@ -202,16 +202,16 @@ static void claim_failed(ew__worker *worker, const ew__store_request *op) {
     if (worker->claim_tries == 0)
         ew__log(worker->env, EW_LOG_WARN, "worker", "no jobs can be taken: %s; trying again",
                 op->problem[0] ? op->problem : ew_err_text(op->err));
-    if (ew__ask_unknown(op->err))
+    if (ew__store_is_unknown(op->err))
         worker->doubt_until =
             worker->executor->now + EW__MS(worker->options.lease_ms) + 4 * EW__MS(worker->options.scan_ms);
     look_later(worker, ew__worker_backoff(worker, &worker->claim_tries));
 }
 
 static void on_claimed(ew__store_request *op) {
-    ew__ask *ask = ew__ask_back(op);
-    ew__worker *worker = ask->worker;
-    ew__batch *batch = ew__container_of(ask, ew__batch, ask);
+    ew__worker *worker = ew__worker_of(op);
+    ew__store_request_returned(op);
+    ew__batch *batch = ew__container_of(op, ew__batch, op);
     size_t n = op->err == EW_OK ? op->u.claim.ret_n : 0;
     bool more = (n > 0 && n >= op->u.claim.max) || worker->skip_narrow;
     int64_t due = op->err == EW_OK ? op->u.claim.ret_next : 0;

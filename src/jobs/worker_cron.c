@@ -72,9 +72,9 @@ static ew_str put_id(const ew__my_cron *cron, char out[ID_SIZE]) {
     return ew__str(out, (size_t)n);
 }
 
-/* Texts of the job in the question's memory: they live until it comes back. */
+/* Fills in the request, with the job's texts in the memory of the request. */
 static ew_err fill(ew__worker *worker, ew__my_cron *cron) {
-    ew__op_enqueue *enqueue = &cron->ask.op.u.enqueue;
+    ew__op_enqueue *enqueue = &cron->op.u.enqueue;
     char uuid[EW__UUID_LEN], id[ID_SIZE], tick[24];
     enqueue->job = cron->job;
     enqueue->job.status = EW__JOB_PENDING;
@@ -85,11 +85,11 @@ static ew_err fill(ew__worker *worker, ew__my_cron *cron) {
         enqueue->dedup = EW__DEDUP_UNIQUE;
         enqueue->key = cron->unique;
         enqueue->key_ttl_ms = cron->unique_ttl_ms;
-        return ew__arena_str(&cron->ask.arena, put_id(cron, id), &enqueue->job.id);
+        return ew__arena_str(&cron->op.memory, put_id(cron, id), &enqueue->job.id);
     }
     int n = snprintf(tick, sizeof tick, ":%lld", (long long)cron->next);
     size_t len = sizeof "cron:" - 1 + cron->name.len + (size_t)n;
-    char *key = ew__arena_alloc(&cron->ask.arena, len);
+    char *key = ew__arena_alloc(&cron->op.memory, len);
     if (!key)
         return EW_ENOMEM;
     memcpy(key, "cron:", 5);
@@ -99,32 +99,32 @@ static ew_err fill(ew__worker *worker, ew__my_cron *cron) {
     enqueue->key = ew__str(key, len);
     enqueue->key_ttl_ms = DAY_MS;
     ew__uuid_write(&worker->executor->rng, uuid);
-    return ew__arena_str(&cron->ask.arena, ew__str(uuid, sizeof uuid), &enqueue->job.id);
+    return ew__arena_str(&cron->op.memory, ew__str(uuid, sizeof uuid), &enqueue->job.id);
 }
 
 static void make(ew__worker *worker, ew__my_cron *cron) {
-    ew__ask_begin(worker, &cron->ask, EW__OP_ENQUEUE, on_made);
+    ew__store_request_begin(&cron->op, &worker->requests, EW__OP_ENQUEUE);
     cron->asking = true;
     if (fill(worker, cron) != EW_OK) {
-        ew__ask_end(&cron->ask);
+        ew__store_request_end(&cron->op);
         ew__worker_alarm_in(worker, &cron->timer, ew__worker_backoff(worker, &cron->tries), on_tick);
         return;
     }
-    ew__ask_submit(&cron->ask);
+    ew__store_request_submit(&cron->op, on_made);
 }
 
 /* The tick is made, by us or by another worker; or the store will never take it. */
 static void on_made(ew__store_request *op) {
-    ew__ask *ask = ew__ask_back(op);
-    ew__worker *worker = ask->worker;
-    ew__my_cron *cron = ew__container_of(ask, ew__my_cron, ask);
-    bool again = ew__ask_later(op->err);
+    ew__worker *worker = ew__worker_of(op);
+    ew__store_request_returned(op);
+    ew__my_cron *cron = ew__container_of(op, ew__my_cron, op);
+    bool again = ew__store_is_transient(op->err);
     if (op->err == EW_OK && op->u.enqueue.ret == EW__ENQUEUED_NEW)
         worker->stats.ticks++;
     else if (op->err != EW_OK && !again)
         ew__log(worker->env, EW_LOG_ERROR, "worker", "schedule %.*s: no job could be made: %s", (int)cron->name.len,
                 cron->name.ptr, op->problem[0] ? op->problem : ew_err_text(op->err));
-    ew__ask_end(ask);
+    ew__store_request_end(op);
     if (worker->phase == EW__WORKER_RUNNING && again) {
         ew__worker_alarm_in(worker, &cron->timer, ew__worker_backoff(worker, &cron->tries), on_tick);
     } else if (worker->phase == EW__WORKER_RUNNING) {
@@ -139,7 +139,7 @@ static void on_made(ew__store_request *op) {
 
 static void on_tick(ew__timer *timer, uint64_t now_ns) {
     ew__my_cron *cron = ew__container_of(timer, ew__my_cron, timer);
-    ew__worker *worker = cron->ask.worker;
+    ew__worker *worker = cron->worker;
     int64_t now = ew__worker_wall(worker);
     (void)now_ns;
     if (worker->phase != EW__WORKER_RUNNING)
@@ -183,7 +183,7 @@ static ew_err add(ew__worker *worker, const ew__worker_cron *from, char *problem
         return EW_EINVAL;
     }
     worker->n_crons++;
-    cron->ask.worker = worker;
+    cron->worker = worker;
     cron->unique_ttl_ms = from->unique_ttl_ms > 0 ? from->unique_ttl_ms : 6 * 3600000;
     err = ew__job_copy(&from->job, &worker->arena, &cron->job);
     if (err == EW_OK)

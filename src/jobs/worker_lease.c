@@ -62,7 +62,7 @@ static ew_err make_record(ew__worker *worker, ew_str *ret) {
     ew__buf text;
     ew__buf_init(&text, worker->env, RECORD_MAX);
     write_record(worker, &text);
-    ew_err err = text.err != EW_OK ? text.err : ew__arena_str(&worker->renew.arena, ew__buf_view(&text), ret);
+    ew_err err = text.err != EW_OK ? text.err : ew__arena_str(&worker->renew.memory, ew__buf_view(&text), ret);
     ew__buf_done(&text);
     return err;
 }
@@ -75,7 +75,7 @@ static bool holds(const ew__attempt *attempt) {
 
 /* Copies of the ids: an attempt may leave before the answer is there. */
 static ew_err list_leases(ew__worker *worker, ew__op_renew *renew) {
-    renew->leases = ew__arena_alloc(&worker->renew.arena, (worker->used + 1) * sizeof *renew->leases);
+    renew->leases = ew__arena_alloc(&worker->renew.memory, (worker->used + 1) * sizeof *renew->leases);
     if (!renew->leases)
         return EW_ENOMEM;
     for (uint32_t i = 0; i < worker->options.concurrency; i++) {
@@ -84,7 +84,7 @@ static ew_err list_leases(ew__worker *worker, ew__op_renew *renew) {
             continue;
         ew__lease *lease = &renew->leases[renew->n_leases];
         *lease = (ew__lease){.epoch = attempt->run.job.epoch};
-        ew_err err = ew__arena_str(&worker->renew.arena, attempt->run.job.id, &lease->id);
+        ew_err err = ew__arena_str(&worker->renew.memory, attempt->run.job.id, &lease->id);
         if (err != EW_OK)
             return err;
         worker->renewed[renew->n_leases++] = i;
@@ -93,26 +93,26 @@ static ew_err list_leases(ew__worker *worker, ew__op_renew *renew) {
 }
 
 void ew__worker_renew(ew__worker *worker) {
-    ew__ask *ask = &worker->renew;
+    ew__store_request *op = &worker->renew;
     if (worker->phase == EW__WORKER_NEW || worker->phase >= EW__WORKER_LEAVING)
         return;
-    worker->renew_again = ask->busy;
-    if (ask->busy)
+    worker->renew_again = op->busy;
+    if (op->busy)
         return;
-    ew__ask_begin(worker, ask, EW__OP_RENEW, on_renewed);
-    ew__op_renew *renew = &ask->op.u.renew;
+    ew__store_request_begin(op, &worker->requests, EW__OP_RENEW);
+    ew__op_renew *renew = &op->u.renew;
     *renew =
         (ew__op_renew){.worker = worker->id, .ttl_ms = worker->options.record_ms, .lease_ms = worker->options.lease_ms};
     ew_err err = make_record(worker, &renew->record);
     if (err == EW_OK)
         err = list_leases(worker, renew);
     if (err != EW_OK) {
-        ew__ask_end(ask);
+        ew__store_request_end(op);
         renew_later(worker, ew__worker_backoff(worker, &worker->renew_tries));
         return;
     }
     renew_later(worker, worker->options.renew_ms);
-    ew__ask_submit(ask);
+    ew__store_request_submit(op, on_renewed);
 }
 
 /* ---- the answer ---- */
@@ -131,9 +131,8 @@ static void apply(ew__worker *worker, const ew__lease *lease, uint32_t slot) {
 }
 
 static void on_renewed(ew__store_request *op) {
-    ew__ask *ask =
-        op->ud; /* busy until we are through: a run that ends here may be the last, and lead to the goodbye */
-    ew__worker *worker = ask->worker;
+    /* Stays busy to the end of this function: a run that ends in it may be the last, and lead to the goodbye. */
+    ew__worker *worker = ew__worker_of(op);
     ew_err err = op->err;
     if (err == EW_OK) {
         worker->renew_tries = 0;
@@ -144,8 +143,8 @@ static void on_renewed(ew__store_request *op) {
         uint64_t ms = ew__worker_backoff(worker, &worker->renew_tries);
         renew_later(worker, ms < worker->options.renew_ms ? ms : worker->options.renew_ms);
     }
-    ew__ask_end(ask);
-    (void)ew__ask_back(op);
+    ew__store_request_end(op);
+    ew__store_request_returned(op);
     if (worker->renew_again && err == EW_OK)
         ew__worker_renew(worker);
     ew__worker_check(worker);
@@ -154,15 +153,15 @@ static void on_renewed(ew__store_request *op) {
 /* ---- the last word ---- */
 
 static void on_goodbye(ew__store_request *op) {
-    ew__ask *ask = ew__ask_back(op);
-    ew__ask_end(ask); /* a store that did not hear it forgets the worker after a while anyway */
-    ew__worker_check(ask->worker);
+    ew__store_request_returned(op);
+    ew__store_request_end(op); /* a store that was not reached forgets the worker after record_ms */
+    ew__worker_check(ew__worker_of(op));
 }
 
 void ew__worker_goodbye(ew__worker *worker) {
-    ew__ask *ask = &worker->renew;
+    ew__store_request *op = &worker->renew;
     worker->said_goodbye = true;
-    ew__ask_begin(worker, ask, EW__OP_RENEW, on_goodbye);
-    ask->op.u.renew = (ew__op_renew){.worker = worker->id, .lease_ms = worker->options.lease_ms};
-    ew__ask_submit(ask);
+    ew__store_request_begin(op, &worker->requests, EW__OP_RENEW);
+    op->u.renew = (ew__op_renew){.worker = worker->id, .lease_ms = worker->options.lease_ms};
+    ew__store_request_submit(op, on_goodbye);
 }

@@ -47,7 +47,7 @@ static void keep(ew__worker *worker, ew__attempt *attempt) {
 
 /* The job's texts: one that came alone lies well where it is. Without memory for a copy the whole batch stays. */
 static void take_job(ew__attempt *attempt, ew__batch *batch, const ew__job *job) {
-    bool alone = batch->ask.op.u.claim.ret_n == 1;
+    bool alone = batch->op.u.claim.ret_n == 1;
     if (alone || ew__job_copy(job, &attempt->arena, &attempt->run.job) != EW_OK) {
         attempt->run.job = *job;
         attempt->batch = batch;
@@ -68,7 +68,7 @@ static void take_slot(ew__attempt *attempt) {
 }
 
 static bool is_busy(const ew__attempt *attempt) {
-    return attempt->end.busy || (attempt->said && attempt->said->ask.busy);
+    return attempt->end.busy || (attempt->said && attempt->said->op.busy);
 }
 
 void ew__attempt_leave(ew__attempt *attempt) {
@@ -128,29 +128,29 @@ static void refuse(ew__attempt *attempt) {
     attempt->refused = true;
     attempt->decided = false;
     *outcome = (ew__outcome){.kind = EW__OUTCOME_FATAL, .message = EW_STR("The store could not keep the result.")};
-    ew_str problem = ew_str_from(attempt->end.op.problem);
+    ew_str problem = ew_str_from(attempt->end.problem);
     if (problem.len && ew__arena_str(&attempt->arena, problem, &problem) == EW_OK)
         outcome->message = problem;
 }
 
 static void on_end(ew__store_request *op) {
-    ew__ask *ask = ew__ask_back(op);
-    ew__attempt *attempt = ew__container_of(ask, ew__attempt, end);
-    ew__worker *worker = ask->worker;
+    ew__attempt *attempt = ew__container_of(op, ew__attempt, end);
+    ew__worker *worker = attempt->run.worker;
     bool mine = op->err == EW_OK || (op->err == EW_ESTALE && attempt->doubt); /* most likely our own, the try before */
-    ew__ask_end(ask);
+    ew__store_request_returned(op);
+    ew__store_request_end(op);
     if (op->err == EW_EINVAL && !attempt->refused && !attempt->dropped) {
         refuse(attempt);
         ew__attempt_send_end(attempt);
         return;
     }
-    if (ew__ask_later(op->err) && !attempt->dropped && !worker->no_more_ends) {
-        attempt->doubt = attempt->doubt || ew__ask_unknown(op->err);
+    if (ew__store_is_transient(op->err) && !attempt->dropped && !worker->no_more_ends) {
+        attempt->doubt = attempt->doubt || ew__store_is_unknown(op->err);
         ew__worker_alarm_in(worker, &attempt->timer, ew__worker_backoff(worker, &attempt->tries), on_time);
         return;
     }
     if (mine)
-        count(worker, ask->op.u.change.status);
+        count(worker, op->u.change.status);
     else if (op->err == EW_ESTALE || op->err == EW_ENOTFOUND)
         worker->stats.stale++;
     else
@@ -172,17 +172,13 @@ void ew__attempt_send_end(ew__attempt *attempt) {
     ew__timer_stop(&worker->timers, &attempt->timer);
     if (!attempt->decided) {
         uint64_t chance = ew__rng_next(&worker->executor->rng);
-        ew__ask_begin(worker, &attempt->end, EW__OP_CHANGE, on_end);
+        ew__store_request_begin(&attempt->end, &worker->requests, EW__OP_CHANGE);
         ew__policy_ended(&worker->options.policy, &attempt->run.job, &attempt->outcome, ew__worker_wall(worker), chance,
-                         &attempt->text, &attempt->end.op.u.change);
-        attempt->end.op.u.change.worker = worker->id;
+                         &attempt->text, &attempt->end.u.change);
+        attempt->end.u.change.worker = worker->id;
         attempt->decided = true;
-    } else {
-        ew__op_change change = attempt->end.op.u.change;
-        ew__ask_begin(worker, &attempt->end, EW__OP_CHANGE, on_end);
-        attempt->end.op.u.change = change;
     }
-    ew__ask_submit(&attempt->end);
+    ew__store_request_submit(&attempt->end, on_end);
 }
 
 /* The runner's words live until it returns; ours until the store has taken them. */

@@ -6,7 +6,7 @@
 #include "jobs/worker_state.h"
 
 typedef struct lost_job {
-    ew__ask ask;
+    ew__store_request op;
     ew__policy_text text;
 } lost_job;
 
@@ -30,22 +30,22 @@ static void on_scan_timer(ew__timer *timer, uint64_t now) {
 void ew__worker_scan_start(ew__worker *worker) { look(worker); }
 
 static void look(ew__worker *worker) {
-    ew__ask_begin(worker, &worker->scan, EW__OP_EXPIRED, on_expired);
-    worker->scan.op.u.expired = (ew__op_expired){.now = ew__worker_wall(worker), .max = EW__WORKER_EXPIRED};
-    ew__ask_submit(&worker->scan);
+    ew__store_request_begin(&worker->scan, &worker->requests, EW__OP_EXPIRED);
+    worker->scan.u.expired = (ew__op_expired){.now = ew__worker_wall(worker), .max = EW__WORKER_EXPIRED};
+    ew__store_request_submit(&worker->scan, on_expired);
 }
 
 static void sweep(ew__worker *worker) {
-    ew__ask_begin(worker, &worker->scan, EW__OP_SWEEP, on_swept);
-    worker->scan.op.u.sweep = (ew__op_sweep){.now = ew__worker_wall(worker), .max = EW__WORKER_SWEEP};
-    ew__ask_submit(&worker->scan);
+    ew__store_request_begin(&worker->scan, &worker->requests, EW__OP_SWEEP);
+    worker->scan.u.sweep = (ew__op_sweep){.now = ew__worker_wall(worker), .max = EW__WORKER_SWEEP};
+    ew__store_request_submit(&worker->scan, on_swept);
 }
 
 static void on_swept(ew__store_request *op) {
-    ew__ask *ask = ew__ask_back(op);
-    ew__worker *worker = ask->worker;
+    ew__worker *worker = ew__worker_of(op);
+    ew__store_request_returned(op);
     bool more = op->err == EW_OK && op->u.sweep.ret_removed >= EW__WORKER_SWEEP;
-    ew__ask_end(ask);
+    ew__store_request_end(op);
     if (more && worker->phase == EW__WORKER_RUNNING)
         sweep(worker);
     else
@@ -56,9 +56,9 @@ static void on_swept(ew__store_request *op) {
 /* ---- jobs that were lost ---- */
 
 static void next_step(ew__worker *worker) {
-    const ew__op_expired *expired = &worker->scan.op.u.expired;
+    const ew__op_expired *expired = &worker->scan.u.expired;
     bool more = expired->ret_n >= expired->max && worker->n_changed > 0;
-    ew__ask_end(&worker->scan);
+    ew__store_request_end(&worker->scan);
     if (worker->phase != EW__WORKER_RUNNING)
         return;
     if (worker->n_changed > 0)
@@ -70,8 +70,8 @@ static void next_step(ew__worker *worker) {
 }
 
 static void on_changed(ew__store_request *op) {
-    ew__ask *ask = ew__ask_back(op);
-    ew__worker *worker = ask->worker;
+    ew__worker *worker = ew__worker_of(op);
+    ew__store_request_returned(op);
     const ew__op_change *change = &op->u.change;
     if (op->err == EW_OK) {
         worker->n_changed++;
@@ -81,7 +81,7 @@ static void on_changed(ew__store_request *op) {
             ew__log(worker->env, EW_LOG_WARN, "worker", "job %.*s is a dead letter: %.*s", (int)change->id.len,
                     change->id.ptr, (int)change->last_error.len, change->last_error.ptr);
     }
-    ew__ask_end(ask);
+    ew__store_request_end(op);
     if (--worker->n_lost == 0)
         next_step(worker);
     ew__worker_check(worker);
@@ -101,8 +101,8 @@ static void put_back(ew__worker *worker, lost_job *lost, const ew__job *job) {
     bool own = ew__str_is(job->worker, worker->id);
     if (own && is_running(worker, job))
         return;
-    ew__ask_begin(worker, &lost->ask, EW__OP_CHANGE, on_changed);
-    ew__op_change *change = &lost->ask.op.u.change;
+    ew__store_request_begin(&lost->op, &worker->requests, EW__OP_CHANGE);
+    ew__op_change *change = &lost->op.u.change;
     ew__policy_lost(&worker->options.policy, job, ew__worker_wall(worker), &lost->text, change);
     if (own && worker->executor->now < worker->doubt_until && change->status != EW__JOB_CANCELLED) {
         /* A claim of ours whose answer was lost: nobody has run it, and no worker was lost. */
@@ -112,27 +112,26 @@ static void put_back(ew__worker *worker, lost_job *lost, const ew__job *job) {
         change->last_error = EW_STR("");
     }
     worker->n_lost++;
-    ew__ask_submit(&lost->ask);
+    ew__store_request_submit(&lost->op, on_changed);
 }
 
 static void on_expired(ew__store_request *op) {
-    ew__ask *ask = ew__ask_back(op);
-    ew__worker *worker = ask->worker;
+    ew__worker *worker = ew__worker_of(op);
+    ew__store_request_returned(op);
     ew__op_expired *expired = &op->u.expired;
     lost_job *lost = NULL;
     worker->n_changed = 0;
     if (op->err != EW_OK)
         expired->ret_n = 0;
     if (expired->ret_n > 0)
-        lost = ew__arena_alloc(&ask->arena, expired->ret_n * sizeof *lost);
+        lost = ew__arena_alloc(&op->memory, expired->ret_n * sizeof *lost);
     if (op->err != EW_OK || (expired->ret_n > 0 && !lost) || worker->phase != EW__WORKER_RUNNING) {
-        ew__ask_end(ask);
+        ew__store_request_end(op);
         scan_later(worker);
         ew__worker_check(worker);
         return;
     }
     for (size_t i = 0; i < expired->ret_n; i++) {
-        lost[i].ask.busy = false;
         put_back(worker, &lost[i], &expired->ret[i]);
     }
     if (worker->n_lost == 0)

@@ -5,7 +5,7 @@
  * worker_cron.c: schedules.
  *
  * Nothing here is called by the store before the submitting function has returned, and nothing waits: every part is a
- * question that may be under way (ew__ask), and timers. The timers are in a heap of the worker's own, with room for
+ * store request that may be under way, and timers. The timers are in a heap of the worker's own, with room for
  * all of them from the beginning: setting one cannot fail.
  */
 #ifndef EW_JOBS_WORKER_STATE_H
@@ -23,14 +23,6 @@
 #define EW__WORKER_LEFT 1000     /* runs that were given up and do not take places */
 #define EW__WORKER_TICK_MS 60000 /* a tick that is older is left out */
 
-/* A question to the store. */
-typedef struct ew__ask {
-    ew__store_request op;
-    ew__arena arena;
-    ew__worker *worker;
-    bool busy;
-} ew__ask;
-
 typedef struct ew__my_queue {
     ew_str name;
     int32_t priority;
@@ -44,13 +36,13 @@ typedef struct ew__my_queue {
 
 /* A batch of jobs as it came: kept while one of them still lies in its memory. */
 typedef struct ew__batch {
-    ew__ask ask;
+    ew__store_request op;
     uint32_t users;
 } ew__batch;
 
 /* What was said and is not kept yet: one set is filled while the other is under way. */
 typedef struct ew__chunk_buffer {
-    ew__ask ask;
+    ew__store_request op;
     struct ew__attempt *attempt;
     struct {
         ew__buf text;
@@ -88,7 +80,7 @@ struct ew__attempt {
     ew__timer timer; /* going: its time; stopping: the grace; ending: the next try */
     ew__outcome outcome;
     ew__policy_text text;
-    ew__ask end;
+    ew__store_request end;
     bool decided; /* end.op.u.change is filled in */
     bool doubt;   /* an earlier try may have been taken */
     bool refused; /* the store cannot keep this end: it becomes a failure */
@@ -98,6 +90,7 @@ struct ew__attempt {
 };
 
 typedef struct ew__my_cron {
+    ew__worker *worker;
     ew_str name, unique;
     int64_t unique_ttl_ms;
     ew__job job;
@@ -107,7 +100,7 @@ typedef struct ew__my_cron {
     int64_t last; /* tick that was made, or left to others */
     bool asking;  /* `next` is being made */
     uint32_t tries;
-    ew__ask ask;
+    ew__store_request op;
 } ew__my_cron;
 
 typedef enum ew__worker_phase {
@@ -115,14 +108,14 @@ typedef enum ew__worker_phase {
     EW__WORKER_RUNNING,
     EW__WORKER_DRAINING, /* no new jobs; those that run may end */
     EW__WORKER_STOPPING, /* those that run were asked to stop */
-    EW__WORKER_LEAVING,  /* nothing runs; the store is told, and other questions come back */
+    EW__WORKER_LEAVING,  /* nothing runs; the store is told, and other requests return */
     EW__WORKER_ENDED
 } ew__worker_phase;
 
 struct ew__worker {
     ew__executor *executor;
     const ew_env *env;
-    ew__store *store;
+    ew__store_owner requests;
     ew__runs *runs;
     ew__arena arena; /* texts of the options */
     ew_str id;
@@ -131,7 +124,6 @@ struct ew__worker {
     void *ud;
     ew__worker_phase phase;
     ew__worker_stats stats;
-    uint32_t asks; /* under way */
 
     ew__timers timers; /* the worker's own */
     ew__timer alarm;   /* on the executor: when the first of them is due */
@@ -163,16 +155,16 @@ struct ew__worker {
     bool hurry;        /* a second stop: nothing is waited for */
     bool no_more_ends; /* the store was not reached in time: what it has not taken is dropped */
 
-    ew__ask renew;
+    ew__store_request renew;
     uint32_t *renewed; /* slots that the renewal under way is about */
     bool renew_again, renew_failing;
     uint32_t renew_tries;
     ew__timer renew_timer;
     bool said_goodbye;
 
-    ew__ask scan;       /* EXPIRED or SWEEP; its memory stays while changes are under way */
-    uint32_t n_lost;    /* these changes */
-    uint32_t n_changed; /* those that were taken */
+    ew__store_request scan; /* EXPIRED or SWEEP; its memory stays while changes are under way */
+    uint32_t n_lost;        /* these changes */
+    uint32_t n_changed;     /* those that were taken */
     ew__timer scan_timer;
 
     ew__my_cron *crons;
@@ -187,15 +179,9 @@ static inline int64_t ew__worker_wall(const ew__worker *worker) {
 }
 void ew__worker_alarm(ew__worker *worker, ew__timer *timer, uint64_t at, ew__timer_fn fn);
 void ew__worker_alarm_in(ew__worker *worker, ew__timer *timer, uint64_t ms, ew__timer_fn fn);
-/* Prepares a question: its arena is empty, its op has kind, executor, done and nothing else. */
-void ew__ask_begin(ew__worker *worker, ew__ask *ask, ew__op_kind kind, void (*done)(ew__store_request *op));
-void ew__ask_submit(ew__ask *ask);
-ew__ask *ew__ask_back(ew__store_request *op); /* it has come back; what came is in its arena until ew__ask_end */
-void ew__ask_end(ew__ask *ask);
-/* Whether nobody knows if it was done; whether it is worth trying again. */
-static inline bool ew__ask_unknown(ew_err err) { return err == EW_ECONNECT || err == EW_ETIMEOUT || err == EW_EIO; }
-static inline bool ew__ask_later(ew_err err) {
-    return ew__ask_unknown(err) || err == EW_EBUSY || err == EW_ELIMIT || err == EW_ENOMEM;
+/* The worker that submitted a request. */
+static inline ew__worker *ew__worker_of(const ew__store_request *op) {
+    return ew__container_of(op->owner, ew__worker, requests);
 }
 uint64_t ew__worker_backoff(ew__worker *worker, uint32_t *tries); /* ms; counts */
 /* Goes on with ending, if it is time for that; the last thing that a callback does. */

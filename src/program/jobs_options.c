@@ -187,7 +187,7 @@ static ew_err read_cron(reading *r, const ew_worker_cron *from, ew__worker_cron 
     ew__job whole = ret->job;
     whole.id = EW_STR("x"); /* each tick's job gets its own */
     const char *problem = ew__job_problem(&whole);
-    if (!problem && jobs->store->objects_only && ew_json_typeof(ret->job.params) != EW_JSON_OBJECT)
+    if (!problem && jobs->requests.store->objects_only && ew_json_typeof(ret->job.params) != EW_JSON_OBJECT)
         problem = "params must be a JSON object";
     return problem ? bad(r, "schedule of %.60s: %s", from->function, problem) : name_cron(r, from, ret);
 }

@@ -46,31 +46,43 @@ ew_err ew__jobs_open(const ew_env *env, const char *spec, ew__store **ret, char 
 /* ---- waiting ---- */
 
 typedef struct waiter {
+    ew__store_owner owner;
     pthread_mutex_t lock;
     pthread_cond_t cond;
-    bool done;
+    size_t open;
 } waiter;
 
 static void on_done(ew__store_request *op) {
-    waiter *self = op->ud;
+    waiter *self = ew__container_of(op->owner, waiter, owner);
     pthread_mutex_lock(&self->lock);
-    self->done = true;
-    pthread_cond_signal(&self->cond);
+    if (--self->open == 0) {
+        pthread_cond_signal(&self->cond);
+    }
     pthread_mutex_unlock(&self->lock);
 }
 
-ew_err ew__store_do(ew__store *store, ew__store_request *op) {
-    waiter self = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER, .done = false};
-    op->executor = NULL;
-    op->done = on_done;
-    op->ud = &self;
-    store->ops->submit(store, op);
+void ew__store_do_all(ew__store *store, ew__store_request *ops, size_t n) {
+    waiter self = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER, .open = n};
+    ew__store_owner *owner = n > 0 ? ops[0].owner : NULL;
+    for (size_t i = 0; i < n; i++) {
+        ops[i].executor = NULL;
+        ops[i].done = on_done;
+        ops[i].owner = &self.owner;
+        store->ops->submit(store, &ops[i]);
+    }
     pthread_mutex_lock(&self.lock);
-    while (!self.done) {
+    while (self.open > 0) {
         pthread_cond_wait(&self.cond, &self.lock);
     }
     pthread_mutex_unlock(&self.lock);
+    for (size_t i = 0; i < n; i++) {
+        ops[i].owner = owner;
+    }
     pthread_cond_destroy(&self.cond);
     pthread_mutex_destroy(&self.lock);
+}
+
+ew_err ew__store_do(ew__store *store, ew__store_request *op) {
+    ew__store_do_all(store, op, 1);
     return op->err;
 }

@@ -23,10 +23,11 @@
 ew_err ew__jobs_open(const ew_env *env, const char *spec, ew__store **ret, char *problem, size_t problem_size);
 
 /*
- * Submits and waits for its end: op->err. Stores answer everything within a bounded time. executor, done and ud of the op
- * are set here. Not on the store's thread.
+ * Submits requests of one owner, and waits until all have completed. Stores answer everything within a bounded time.
+ * Sets executor and done of each. Not on the store's thread.
  */
-ew_err ew__store_do(ew__store *store, ew__store_request *op);
+void ew__store_do_all(ew__store *store, ew__store_request *ops, size_t n);
+ew_err ew__store_do(ew__store *store, ew__store_request *op); /* the same for one request; returns op->err */
 
 /* ---- for the stores ---- */
 

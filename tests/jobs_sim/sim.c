@@ -119,7 +119,7 @@ static void on_again(world *w, void *ud, uint64_t number) {
 }
 
 static void on_taken(ew__store_request *op) {
-    order *o = op->ud;
+    order *o = ew__container_of(op, order, op);
     sim *s = o->s;
     ew__enqueued ret = op->u.enqueue.ret;
     bool again = op->err == EW_ECONNECT && op->u.enqueue.dedup == EW__DEDUP_NONE && ++o->tries < 50;
@@ -150,7 +150,6 @@ static void send_order(order *o) {
     o->op.kind = EW__OP_ENQUEUE;
     o->op.arena = &o->arena;
     o->op.done = on_taken;
-    o->op.ud = o;
     o->op.u.enqueue = enqueue;
     o->op.u.enqueue.ret_id = EW_STR("");
     (void)w;

@@ -12,6 +12,7 @@
 /* ---- order ---- */
 
 typedef struct many {
+    ew__store_owner owner;
     pthread_mutex_t lock;
     pthread_cond_t cond;
     size_t n_done;
@@ -28,7 +29,7 @@ typedef struct numbered {
 
 static void many_done(ew__store_request *op) {
     numbered *one = ew__container_of(op, numbered, op);
-    many *all = op->ud;
+    many *all = ew__container_of(op->owner, many, owner);
     pthread_mutex_lock(&all->lock);
     if (one->number != all->n_done++)
         all->in_order = false;
@@ -61,7 +62,7 @@ static numbered *many_submit(contract *c, many *all, size_t n) {
         one->number = i;
         one->op = (ew__store_request){
             .kind = i % 2 == 0 ? EW__OP_ENQUEUE : EW__OP_GET, .arena = &one->arena, .done = many_done};
-        one->op.ud = all;
+        one->op.owner = &all->owner;
         if (i % 2 == 0)
             one->op.u.enqueue.job = contract_job(c, one->id);
         else

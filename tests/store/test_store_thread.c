@@ -133,6 +133,7 @@ static void home_run(test_home *h, size_t n) {
 /* ---- the world ---- */
 
 typedef struct world {
+    ew__store_owner owner; /* of all requests */
     ew__test_env env;
     fake fake;
     test_home executor;
@@ -206,7 +207,7 @@ typedef struct numbered {
 } numbered;
 
 static void count_done(ew__store_request *op) {
-    world *w = op->ud;
+    world *w = ew__container_of(op->owner, world, owner);
     numbered *one = ew__container_of(op, numbered, op);
     if (op->err == EW_ELIMIT)
         atomic_fetch_add(&w->n_limit, 1);
@@ -228,7 +229,7 @@ static numbered *submit_many(world *w, size_t n, ew__executor *executor) {
         ops[i].op.kind = EW__OP_GET;
         ops[i].op.executor = executor;
         ops[i].op.done = count_done;
-        ops[i].op.ud = w;
+        ops[i].op.owner = &w->owner;
         w->store->ops->submit(w->store, &ops[i].op);
     }
     return ops;
@@ -276,7 +277,7 @@ static void test_store_thread__full(void **state) {
         ops[i].op.kind = EW__OP_GET;
         ops[i].op.executor = i % 2 == 0 ? NULL : &w->executor.executor;
         ops[i].op.done = count_done;
-        ops[i].op.ud = w;
+        ops[i].op.owner = &w->owner;
         if (i < EW__STORE_QUEUE)
             ops[i].op.executor = NULL;
         w->store->ops->submit(w->store, &ops[i].op);
@@ -343,7 +344,7 @@ static void test_store_thread__what_no_store_can_do(void **state) {
         ops[i].number = i;
         ops[i].op.kind = EW__OP_ENQUEUE;
         ops[i].op.done = count_done;
-        ops[i].op.ud = w;
+        ops[i].op.owner = &w->owner;
         ops[i].op.u.enqueue.job = good;
     }
     ops[1].op.u.enqueue.job.params = EW_STR("{");

@@ -1,6 +1,6 @@
 /*
- * jobs/service/http_routes.c: what the http wire serves under /jobs: enqueueing, looking, cancelling, listing. What waits is
- * in app_jobs_desk.c. docs/jobs.md tells what users see.
+ * jobs/service/http_routes.c: the requests under /jobs: enqueue, show, stream, cancel, list. Those that wait for a job
+ * are in http.c. docs/jobs.md describes the interface.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "jobs/service/http.h"
@@ -17,13 +17,13 @@
 
 /* ---- which requests ---- */
 
-static bool takes(const ew__site *site, ew__http_method method, ew_str path) {
+bool ew__jobs_http_takes(const ew__site *site, ew__http_method method, ew_str path) {
     bool known = method == EW__HTTP_GET || method == EW__HTTP_POST || method == EW__HTTP_DELETE;
     (void)site;
     return known && (ew__str_is(path, EW_STR(PATH)) || ew__str_has_prefix(path, EW_STR(PATH "/")));
 }
 
-static bool wants(ew_str name) {
+bool ew__jobs_http_wants(ew_str name) {
     const ew_str prefix = EW_STR(FIELD);
     return (name.len > prefix.len && ew__str_is_nocase(ew__str(name.ptr, prefix.len), prefix)) ||
            ew__str_is_nocase(name, EW_STR("last-event-id")) || ew__str_is_nocase(name, EW_STR("traceparent")) ||
@@ -73,7 +73,7 @@ static ew_str decode(ew__arena *arena, ew_str raw) {
 
 /* Reads options, and keeps the first thing that is wrong. */
 typedef struct reader {
-    ew__inquiry *it;
+    ew__jobs_exchange *self;
     bool bad;
     char problem[160];
 } reader;
@@ -86,7 +86,7 @@ static void complain(reader *r, const char *name, const char *what) {
 
 /* Empty: it was not given. */
 static ew_str option(reader *r, const char *name) {
-    const ew__exchange *exchange = r->it->exchange;
+    const ew__exchange *exchange = r->self->exchange;
     char header[64];
     uint32_t count = 0;
     ew_str raw = exchange->query.len ? ew__http_query(exchange->query, ew_str_from(name), &count) : NONE;
@@ -95,7 +95,7 @@ static ew_str option(reader *r, const char *name) {
         return NONE;
     }
     if (count == 1) {
-        ew_str value = decode(&r->it->arena, raw);
+        ew_str value = decode(&r->self->op.memory, raw);
         if (!value.ptr)
             complain(r, name, "it is not well written");
         return value;
@@ -138,7 +138,7 @@ static int64_t moment(reader *r, const char *name) {
 
 /* A mistyped option must not be passed over. */
 static void check_names(reader *r, const char *const *known) {
-    ew_str rest = r->it->exchange->query;
+    ew_str rest = r->self->exchange->query;
     while (rest.len && !r->bad) {
         const char *amp = memchr(rest.ptr, '&', rest.len);
         ew_str pair = ew__str(rest.ptr, amp ? (size_t)(amp - rest.ptr) : rest.len);
@@ -155,10 +155,10 @@ static void check_names(reader *r, const char *const *known) {
     }
 }
 
-/* True: it was refused, and the inquiry is gone. */
+/* Returns true if it has answered with the problem (which frees the exchange). */
 static bool refused(reader *r) {
     if (r->bad)
-        ew__inquiry_fail(r->it, 400, NONE, r->problem);
+        ew__jobs_exchange_fail(r->self, 400, NONE, r->problem);
     return r->bad;
 }
 
@@ -175,21 +175,21 @@ static ew_err add_path(ew__buf *out, ew_str id) {
     return out->err;
 }
 
-static void on_enqueued(ew__inquiry *it) {
-    const ew__op_enqueue *enqueue = &it->op.u.enqueue;
-    if (it->op.err != EW_OK) {
-        ew__inquiry_fail_op(it);
+static void on_enqueued(ew__jobs_exchange *self) {
+    const ew__op_enqueue *enqueue = &self->op.u.enqueue;
+    if (self->op.err != EW_OK) {
+        ew__jobs_exchange_fail_op(self);
         return;
     }
     if (enqueue->ret == EW__ENQUEUED_DUPLICATE) {
-        ew__inquiry_fail(it, 409, NONE, "there is a job of this id already");
+        ew__jobs_exchange_fail(self, 409, NONE, "there is a job of this id already");
         return;
     }
     bool limited = enqueue->ret == EW__ENQUEUED_LIMITED;
     ew__buf out, fields;
-    ew__buf_init(&out, it->desk->jobs->env, SIZE_MAX / 2);
-    ew__buf_init(&fields, it->desk->jobs->env, SIZE_MAX / 2);
-    ew__jobs_write_enqueued(&it->op, &out);
+    ew__buf_init(&out, self->http->requests.env, SIZE_MAX / 2);
+    ew__buf_init(&fields, self->http->requests.env, SIZE_MAX / 2);
+    ew__jobs_write_enqueued(&self->op, &out);
     if (limited) {
         (void)ew__buf_printf(&fields, "Retry-After: %lld\r\n", (long long)((enqueue->key_ttl_ms + 999) / 1000));
     } else {
@@ -197,25 +197,25 @@ static void on_enqueued(ew__inquiry *it) {
         (void)add_path(&fields, enqueue->ret_id.len ? enqueue->ret_id : enqueue->job.id);
         (void)ew__buf_cstr(&fields, "\r\n");
     }
-    ew__inquiry_answer(it, limited ? 429 : 202, fields.err ? NONE : ew__buf_view(&fields), &out);
+    ew__jobs_exchange_answer(self, limited ? 429 : 202, fields.err ? NONE : ew__buf_view(&fields), &out);
     ew__buf_done(&fields);
     ew__buf_done(&out);
 }
 
 /* Where the request came from goes on in the job's trace. */
-static ew_err read_trace(ew__inquiry *it, ew_str *ret) {
-    const ew__exchange *exchange = it->exchange;
+static ew_err read_trace(ew__jobs_exchange *self, ew_str *ret) {
+    const ew__exchange *exchange = self->exchange;
     ew_str parent = field(exchange, EW_STR("traceparent"));
     *ret = NONE;
     if (!parent.len || !exchange->call->trace.has_parent) /* none, or not one that is understood */
         return EW_OK;
     ew__buf out;
-    ew__buf_init(&out, it->desk->jobs->env, SIZE_MAX / 2);
+    ew__buf_init(&out, self->http->requests.env, SIZE_MAX / 2);
     (void)ew__json_format(&out, "{\"traceparent\":%q", parent);
     if (exchange->call->tracestate.len)
         (void)ew__json_format(&out, ",\"tracestate\":%q", exchange->call->tracestate);
     (void)ew__buf_char(&out, '}');
-    ew_err err = out.err ? EW_ENOMEM : ew__arena_str(&it->arena, ew__buf_view(&out), ret);
+    ew_err err = out.err ? EW_ENOMEM : ew__arena_str(&self->op.memory, ew__buf_view(&out), ret);
     ew__buf_done(&out);
     return err;
 }
@@ -250,8 +250,8 @@ static void read_dedup(reader *r, ew_job_options *options) {
 }
 
 /* What the action would refuse when its time has come is refused now. */
-static bool unfit(ew__inquiry *it, const ew__action *action, ew_str params) {
-    const ew_env *env = it->desk->jobs->env;
+static bool unfit(ew__jobs_exchange *self, const ew__action *action, ew_str params) {
+    const ew_env *env = self->http->requests.env;
     ew__schema_report report;
     ew_fault fault;
     if (!action->contract.input)
@@ -262,16 +262,15 @@ static bool unfit(ew__inquiry *it, const ew__action *action, ew_str params) {
         ew__buf_init(&out, env, SIZE_MAX / 2);
         (void)ew__json_format(&out, "{\"code\":%d,\"status\":%Q,\"message\":%q,\"details\":%j}",
                               ew_status_http(fault.status), ew_status_name(fault.status), fault.message, fault.details);
-        ew__inquiry_answer(it, ew_status_http(fault.status), NONE, &out);
+        ew__jobs_exchange_answer(self, ew_status_http(fault.status), NONE, &out);
         ew__buf_done(&out);
     }
     ew__schema_report_done(&report);
     return !fits;
 }
 
-static void enqueue(ew__inquiry *it, ew_str body) {
-    ew__app_jobs *self = it->desk->jobs;
-    reader r = {.it = it};
+static void enqueue(ew__jobs_exchange *self, ew_str body) {
+    reader r = {.self = self};
     check_names(&r, enqueue_options);
     unsigned max_retries = (unsigned)number(&r, "max_retries", UINT32_MAX);
     uint64_t ttl = duration(&r, "result_ttl");
@@ -287,133 +286,134 @@ static void enqueue(ew__inquiry *it, ew_str body) {
         options.result_ttl_ms = &ttl;
     read_dedup(&r, &options);
     ew__action *action = NULL;
-    bool known = read_function(it->exchange, &options.function, &action);
+    bool known = read_function(self->exchange, &options.function, &action);
     if (refused(&r))
         return;
-    if (body.len > ew__payload_bytes(it->exchange->conn->executor->limits)) {
-        ew__inquiry_fail(it, 413, NONE, "the input is larger than a payload may be (frame_bytes)");
+    if (body.len > ew__payload_bytes(self->exchange->conn->executor->limits)) {
+        ew__jobs_exchange_fail(self, 413, NONE, "the input is larger than a payload may be (frame_bytes)");
         return;
     }
-    ew_str queue = options.queue.len ? ew__queue_name(options.queue) : self->jobs->queue;
-    bool own = ew__app_jobs_is_own(self, queue);
+    ew_str queue = options.queue.len ? ew__queue_name(options.queue) : self->http->jobs->queue;
+    bool own = self->http->is_local(self->http, queue);
     if (!known && own) {
-        ew__inquiry_fail(it, 404, NONE, "no such action; GET /api/actions lists them");
+        ew__jobs_exchange_fail(self, 404, NONE, "no such action; GET /api/actions lists them");
         return;
     }
-    if (known && own && unfit(it, action, body))
+    if (known && own && unfit(self, action, body))
         return;
-    ew_err err = read_trace(it, &options.trace);
+    ew_err err = read_trace(self, &options.trace);
     if (err == EW_OK)
-        err = ew__jobs_prepare(self->jobs, &options, &it->op, r.problem, sizeof r.problem);
+        err = ew__jobs_prepare(self->http->jobs, &options, &self->op, r.problem, sizeof r.problem);
     if (err == EW_OK)
-        ew__inquiry_submit(it, on_enqueued);
+        ew__jobs_exchange_submit(self, on_enqueued);
     else
-        ew__inquiry_fail(it, err == EW_EINVAL ? 400 : 503, NONE, err == EW_EINVAL ? r.problem : ew_err_text(err));
+        ew__jobs_exchange_fail(self, err == EW_EINVAL ? 400 : 503, NONE,
+                               err == EW_EINVAL ? r.problem : ew_err_text(err));
 }
 
 /* ---- GET /jobs/<id>, GET /jobs/<id>/stream ---- */
 
-static void on_shown(ew__inquiry *it) {
-    if (it->op.err != EW_OK) {
-        ew__inquiry_fail_op(it);
+static void on_shown(ew__jobs_exchange *self) {
+    if (self->op.err != EW_OK) {
+        ew__jobs_exchange_fail_op(self);
         return;
     }
     ew__buf out;
-    ew__buf_init(&out, it->desk->jobs->env, SIZE_MAX / 2);
-    ew__job_write(&it->op.u.get.ret, &out);
-    ew__inquiry_answer(it, 200, NONE, &out);
+    ew__buf_init(&out, self->http->requests.env, SIZE_MAX / 2);
+    ew__job_write(&self->op.u.get.ret, &out);
+    ew__jobs_exchange_answer(self, 200, NONE, &out);
     ew__buf_done(&out);
 }
 
-static void show(ew__inquiry *it) {
-    reader r = {.it = it};
+static void show(ew__jobs_exchange *self) {
+    reader r = {.self = self};
     check_names(&r, show_options);
     uint64_t ms = duration(&r, "wait");
     if (refused(&r))
         return;
     if (ms > 0) {
-        ew__executor *executor = it->exchange->conn->executor;
-        it->until = executor->now + EW__MS(ms < WAIT_MAX_MS ? ms : WAIT_MAX_MS);
-        ew__inquiry_wait(it);
+        ew__executor *executor = self->exchange->conn->executor;
+        self->until = executor->now + EW__MS(ms < WAIT_MAX_MS ? ms : WAIT_MAX_MS);
+        ew__jobs_exchange_wait(self);
         return;
     }
-    it->op.u.get.id = ew__str(it->id, it->id_len);
-    ew__inquiry_submit(it, on_shown);
+    self->op.u.get.id = ew__str(self->id, self->id_len);
+    ew__jobs_exchange_submit(self, on_shown);
 }
 
-static void stream(ew__inquiry *it) {
-    reader r = {.it = it};
-    ew_str last = field(it->exchange, EW_STR("last-event-id"));
+static void stream(ew__jobs_exchange *self) {
+    reader r = {.self = self};
+    ew_str last = field(self->exchange, EW_STR("last-event-id"));
     check_names(&r, no_options);
     if (!r.bad &&
         ew__str_is(last, EW_STR(EW__JOB_STREAM_END))) { /* the client has everything: it must not come again */
-        ew__inquiry_answer_empty(it, 204);
+        ew__jobs_exchange_answer_empty(self, 204);
         return;
     }
-    if (last.len && !ew__u64_parse(last, &it->after))
+    if (last.len && !ew__u64_parse(last, &self->after))
         complain(&r, "Last-Event-ID", "it must be the number of an event");
     if (refused(&r))
         return;
-    it->stream = true;
-    ew__inquiry_wait(it);
+    self->stream = true;
+    ew__jobs_exchange_wait(self);
 }
 
 /* ---- DELETE /jobs/<id> ---- */
 
-static void on_cancelled(ew__inquiry *it) {
+static void on_cancelled(ew__jobs_exchange *self) {
     ew__buf out;
-    if (it->op.err != EW_OK) {
-        ew__inquiry_fail_op(it);
+    if (self->op.err != EW_OK) {
+        ew__jobs_exchange_fail_op(self);
         return;
     }
-    ew__cancelled how = it->op.u.cancel.ret;
-    ew__buf_init(&out, it->desk->jobs->env, SIZE_MAX / 2);
-    ew__jobs_write_cancelled(&it->op, &out);
-    ew__inquiry_answer(it, how == EW__CANCELLED_NOW ? 200 : how == EW__CANCELLED_ASKED ? 202 : 409, NONE, &out);
+    ew__cancelled how = self->op.u.cancel.ret;
+    ew__buf_init(&out, self->http->requests.env, SIZE_MAX / 2);
+    ew__jobs_write_cancelled(&self->op, &out);
+    ew__jobs_exchange_answer(self, how == EW__CANCELLED_NOW ? 200 : how == EW__CANCELLED_ASKED ? 202 : 409, NONE, &out);
     ew__buf_done(&out);
 }
 
-static void cancel(ew__inquiry *it) {
-    const ew_env *env = it->desk->jobs->env;
-    reader r = {.it = it};
+static void cancel(ew__jobs_exchange *self) {
+    const ew_env *env = self->http->requests.env;
+    reader r = {.self = self};
     check_names(&r, no_options);
     if (refused(&r))
         return;
-    it->op.kind = EW__OP_CANCEL;
-    it->op.u.cancel = (ew__op_cancel){.id = ew__str(it->id, it->id_len), .now = (int64_t)env->wall_ms(env->ud)};
-    ew__inquiry_submit(it, on_cancelled);
+    self->op.kind = EW__OP_CANCEL;
+    self->op.u.cancel = (ew__op_cancel){.id = ew__str(self->id, self->id_len), .now = (int64_t)env->wall_ms(env->ud)};
+    ew__jobs_exchange_submit(self, on_cancelled);
 }
 
 /* ---- GET /jobs ---- */
 
-static void on_listed(ew__inquiry *it) {
+static void on_listed(ew__jobs_exchange *self) {
     ew__buf out;
-    if (it->op.err != EW_OK) {
-        ew__inquiry_fail_op(it);
+    if (self->op.err != EW_OK) {
+        ew__jobs_exchange_fail_op(self);
         return;
     }
-    ew__buf_init(&out, it->desk->jobs->env, SIZE_MAX / 2);
-    ew__jobs_write_list(&it->op, &out);
-    ew__inquiry_answer(it, 200, NONE, &out);
+    ew__buf_init(&out, self->http->requests.env, SIZE_MAX / 2);
+    ew__jobs_write_list(&self->op, &out);
+    ew__jobs_exchange_answer(self, 200, NONE, &out);
     ew__buf_done(&out);
 }
 
-static void list(ew__inquiry *it) {
-    reader r = {.it = it};
+static void list(ew__jobs_exchange *self) {
+    reader r = {.self = self};
     check_names(&r, list_options);
     ew_jobs_filter filter = {.status = option(&r, "status"),
                              .queue = option(&r, "queue"),
                              .function = option(&r, "function"),
                              .limit = (unsigned)number(&r, "limit", EW__JOBS_LIMIT_MAX),
                              .offset = (unsigned)number(&r, "offset", INT32_MAX)};
-    it->op.kind = EW__OP_LIST;
+    self->op.kind = EW__OP_LIST;
     if (!r.bad)
-        r.bad = ew__jobs_prepare_list(&filter, &it->op, r.problem, sizeof r.problem) != EW_OK;
+        r.bad = ew__jobs_prepare_list(&filter, &self->op, r.problem, sizeof r.problem) != EW_OK;
     if (!refused(&r))
-        ew__inquiry_submit(it, on_listed);
+        ew__jobs_exchange_submit(self, on_listed);
 }
 
-/* ---- the guest ---- */
+/* ---- all requests ---- */
 
 static void refuse_all(ew__exchange *exchange) {
     ew__rpc_out message;
@@ -429,36 +429,34 @@ static bool cut_end(ew_str *text, ew_str end) {
     return true;
 }
 
-static void request(ew__exchange *exchange, ew_str body) {
+void ew__jobs_http_request(ew__exchange *exchange, ew_str body) {
     const size_t base = sizeof PATH - 1;
     ew_str rest = ew__str(exchange->path.ptr + base, exchange->path.len - base); /* "", or "/..." */
-    ew__inquiry *it = exchange->conn->site->draining ? NULL : ew__inquiry_new(exchange, EW__OP_GET);
+    ew__jobs_exchange *self = exchange->conn->site->draining ? NULL : ew__jobs_exchange_new(exchange, EW__OP_GET);
     ew__http_method method = (ew__http_method)exchange->method;
-    if (!it) {
+    if (!self) {
         refuse_all(exchange);
         return;
     }
     if (rest.len <= 1) {
         if (method == EW__HTTP_GET)
-            list(it);
+            list(self);
         else
-            ew__inquiry_fail(it, 405, EW_STR("Allow: GET\r\n"), "an action is enqueued by POST /jobs/<name>");
+            ew__jobs_exchange_fail(self, 405, EW_STR("Allow: GET\r\n"), "an action is enqueued by POST /jobs/<name>");
         return;
     }
     if (method == EW__HTTP_POST) {
-        enqueue(it, body);
+        enqueue(self, body);
         return;
     }
     ew_str id = ew__str(rest.ptr + 1, rest.len - 1);
     bool streams = method == EW__HTTP_GET && cut_end(&id, EW_STR(STREAM));
-    if (!ew__inquiry_name(it, id))
-        ew__inquiry_fail(it, 404, NONE, "there is no such job");
+    if (!ew__jobs_exchange_name(self, id))
+        ew__jobs_exchange_fail(self, 404, NONE, "there is no such job");
     else if (method == EW__HTTP_DELETE)
-        cancel(it);
+        cancel(self);
     else if (streams)
-        stream(it);
+        stream(self);
     else
-        show(it);
+        show(self);
 }
-
-const ew__http_guest ew__jobs_guest = {.takes = takes, .wants = wants, .request = request, .over = ew__inquiry_over};

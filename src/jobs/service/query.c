@@ -9,54 +9,54 @@ static int64_t now_of(const ew_jobs *jobs) { return (int64_t)jobs->env->wall_ms(
 
 /* ---- one job ---- */
 
-static ew_err get(ew__question *q, ew_str id) {
+static ew_err get(ew__jobs_request *request, ew_str id) {
     if (id.len == 0 || id.len > EW__JOB_ID_MAX)
-        return ew__question_refuse(q, "an id has 1 to 512 bytes");
-    q->op.u.get.id = id;
-    ew_err err = ew__question_ask(q);
+        return ew__jobs_request_refuse(request, "an id has 1 to 512 bytes");
+    request->op.u.get.id = id;
+    ew_err err = ew__jobs_request_run(request);
     if (err == EW_ENOTFOUND)
-        (void)snprintf(q->answer->problem, sizeof q->answer->problem, "there is no job %.*s",
+        (void)snprintf(request->answer->problem, sizeof request->answer->problem, "there is no job %.*s",
                        (int)(id.len < 100 ? id.len : 100), id.ptr);
     return err;
 }
 
 ew_err ew_jobs_show(ew_jobs *jobs, ew_str id, ew_answer **ret) {
-    ew__question q;
-    ew_err err = ew__question_begin(&q, jobs, EW__OP_GET);
+    ew__jobs_request request;
+    ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_GET);
     if (err != EW_OK)
         return err;
-    err = get(&q, id);
+    err = get(&request, id);
     if (err == EW_OK)
-        ew__job_write(&q.op.u.get.ret, &q.answer->json);
-    return ew__question_end(&q, err, ret);
+        ew__job_write(&request.op.u.get.ret, &request.answer->json);
+    return ew__jobs_request_end(&request, err, ret);
 }
 
 ew_err ew_jobs_cancel(ew_jobs *jobs, ew_str id, ew_answer **ret) {
-    ew__question q;
-    ew_err err = ew__question_begin(&q, jobs, EW__OP_CANCEL);
+    ew__jobs_request request;
+    ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_CANCEL);
     if (err != EW_OK)
         return err;
-    q.op.u.cancel.id = id;
-    q.op.u.cancel.now = now_of(jobs);
-    err = ew__question_ask(&q);
+    request.op.u.cancel.id = id;
+    request.op.u.cancel.now = now_of(jobs);
+    err = ew__jobs_request_run(&request);
     if (err == EW_OK) {
-        ew__jobs_write_cancelled(&q.op, &q.answer->json);
-        if (q.op.u.cancel.ret == EW__CANCELLED_LATE)
+        ew__jobs_write_cancelled(&request.op, &request.answer->json);
+        if (request.op.u.cancel.ret == EW__CANCELLED_LATE)
             err = EW_ESTALE;
     }
     if (err == EW_ESTALE)
-        (void)snprintf(q.answer->problem, sizeof q.answer->problem, "the job has ended already");
-    return ew__question_end(&q, err, ret);
+        (void)snprintf(request.answer->problem, sizeof request.answer->problem, "the job has ended already");
+    return ew__jobs_request_end(&request, err, ret);
 }
 
 ew_err ew_jobs_replay(ew_jobs *jobs, ew_str id, ew_str queue, ew_answer **ret) {
-    ew__question q;
-    ew_err err = ew__question_begin(&q, jobs, EW__OP_GET);
+    ew__jobs_request request;
+    ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_GET);
     if (err != EW_OK)
         return err;
-    err = get(&q, id);
+    err = get(&request, id);
     if (err == EW_OK) {
-        const ew__job job = q.op.u.get.ret; /* its texts lie in the arena, which stays */
+        const ew__job job = request.op.u.get.ret; /* its texts lie in the arena, which stays */
         unsigned max_retries = job.max_retries;
         uint64_t ttl = (uint64_t)job.result_ttl_ms;
         ew_job_options options = {.function = job.function,
@@ -67,14 +67,15 @@ ew_err ew_jobs_replay(ew_jobs *jobs, ew_str id, ew_str queue, ew_answer **ret) {
                                   .result_ttl_ms = &ttl,
                                   .trace = job.trace,
                                   .correlation = job.correlation};
-        ew__question_next(&q, EW__OP_ENQUEUE);
-        err = ew__jobs_prepare(jobs, &options, &q.op, q.answer->problem, sizeof q.answer->problem);
+        ew__store_request_next(&request.op, EW__OP_ENQUEUE);
+        err = ew__jobs_prepare(jobs, &options, &request.op, request.answer->problem, sizeof request.answer->problem);
         if (err == EW_OK)
-            err = ew__question_ask(&q);
+            err = ew__jobs_request_run(&request);
     }
     if (err == EW_OK)
-        (void)ew__json_format(&q.answer->json, "{\"job_id\":%q,\"replayed\":%q}", q.op.u.enqueue.job.id, id);
-    return ew__question_end(&q, err, ret);
+        (void)ew__json_format(&request.answer->json, "{\"job_id\":%q,\"replayed\":%q}",
+                              request.op.u.enqueue.job.id, id);
+    return ew__jobs_request_end(&request, err, ret);
 }
 
 static void write_event(ew__buf *out, const ew__job *job, const char *event, int64_t at, bool *first) {
@@ -105,14 +106,14 @@ static void write_trace(const ew__job *job, int64_t now, ew__buf *out) {
 }
 
 ew_err ew_jobs_trace(ew_jobs *jobs, ew_str id, ew_answer **ret) {
-    ew__question q;
-    ew_err err = ew__question_begin(&q, jobs, EW__OP_GET);
+    ew__jobs_request request;
+    ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_GET);
     if (err != EW_OK)
         return err;
-    err = get(&q, id);
+    err = get(&request, id);
     if (err == EW_OK)
-        write_trace(&q.op.u.get.ret, now_of(jobs), &q.answer->json);
-    return ew__question_end(&q, err, ret);
+        write_trace(&request.op.u.get.ret, now_of(jobs), &request.answer->json);
+    return ew__jobs_request_end(&request, err, ret);
 }
 
 /* ---- many jobs ---- */
@@ -140,14 +141,14 @@ ew_err ew__jobs_prepare_list(const ew_jobs_filter *filter, ew__store_request *op
 }
 
 ew_err ew_jobs_list(ew_jobs *jobs, const ew_jobs_filter *filter, ew_answer **ret) {
-    ew__question q;
-    ew_err err = ew__question_begin(&q, jobs, EW__OP_LIST);
+    ew__jobs_request request;
+    ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_LIST);
     if (err != EW_OK)
         return err;
-    err = ew__jobs_prepare_list(filter, &q.op, q.answer->problem, sizeof q.answer->problem);
-    if (err == EW_OK && (err = ew__question_ask(&q)) == EW_OK)
-        ew__jobs_write_list(&q.op, &q.answer->json);
-    return ew__question_end(&q, err, ret);
+    err = ew__jobs_prepare_list(filter, &request.op, request.answer->problem, sizeof request.answer->problem);
+    if (err == EW_OK && (err = ew__jobs_request_run(&request)) == EW_OK)
+        ew__jobs_write_list(&request.op, &request.answer->json);
+    return ew__jobs_request_end(&request, err, ret);
 }
 
 /* ---- queues and workers ---- */
@@ -174,15 +175,15 @@ static void write_queue(const ew__queue_stats *queue, bool counts, ew__buf *out)
 }
 
 ew_err ew_jobs_queues(ew_jobs *jobs, bool counts, unsigned max_scan, ew_answer **ret) {
-    ew__question q;
-    ew_err err = ew__question_begin(&q, jobs, EW__OP_QUEUES);
+    ew__jobs_request request;
+    ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_QUEUES);
     if (err != EW_OK)
         return err;
-    ew__buf *out = &q.answer->json;
-    const ew__op_queues *queues = &q.op.u.queues;
-    q.op.u.queues.counts = counts;
-    q.op.u.queues.max_scan = max_scan;
-    err = ew__question_ask(&q);
+    ew__buf *out = &request.answer->json;
+    const ew__op_queues *queues = &request.op.u.queues;
+    request.op.u.queues.counts = counts;
+    request.op.u.queues.max_scan = max_scan;
+    err = ew__jobs_request_run(&request);
     if (err == EW_OK) {
         (void)ew__buf_cstr(out, "{\"queues\":[");
         for (size_t i = 0; i < queues->ret_n; i++) {
@@ -191,23 +192,23 @@ ew_err ew_jobs_queues(ew_jobs *jobs, bool counts, unsigned max_scan, ew_answer *
         }
         (void)ew__buf_cstr(out, queues->ret_partial ? "],\"partial\":true}" : "]}");
     }
-    return ew__question_end(&q, err, ret);
+    return ew__jobs_request_end(&request, err, ret);
 }
 
 ew_err ew_jobs_pause(ew_jobs *jobs, ew_str queue, bool on, ew_answer **ret) {
-    ew__question q;
-    ew_err err = ew__question_begin(&q, jobs, EW__OP_PAUSE);
+    ew__jobs_request request;
+    ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_PAUSE);
     if (err != EW_OK)
         return err;
     ew_str name = ew__queue_name(queue);
-    q.op.u.pause = (ew__op_pause){.queue = name, .on = on};
+    request.op.u.pause = (ew__op_pause){.queue = name, .on = on};
     if (ew__str_trim(name).len == 0 || name.len > EW__JOB_NAME_MAX)
-        err = ew__question_refuse(&q, "the name of a queue has 1 to 512 bytes");
+        err = ew__jobs_request_refuse(&request, "the name of a queue has 1 to 512 bytes");
     else
-        err = ew__question_ask(&q);
+        err = ew__jobs_request_run(&request);
     if (err == EW_OK)
-        (void)ew__json_format(&q.answer->json, "{\"queue\":%q,\"paused\":%b}", name, on);
-    return ew__question_end(&q, err, ret);
+        (void)ew__json_format(&request.answer->json, "{\"queue\":%q,\"paused\":%b}", name, on);
+    return ew__jobs_request_end(&request, err, ret);
 }
 
 /* A worker's own record, with how long it still counts. */
@@ -222,19 +223,19 @@ static void write_worker(const ew__worker_record *worker, ew__buf *out) {
 }
 
 ew_err ew_jobs_workers(ew_jobs *jobs, ew_answer **ret) {
-    ew__question q;
-    ew_err err = ew__question_begin(&q, jobs, EW__OP_WORKERS);
+    ew__jobs_request request;
+    ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_WORKERS);
     if (err != EW_OK)
         return err;
-    ew__buf *out = &q.answer->json;
-    err = ew__question_ask(&q);
+    ew__buf *out = &request.answer->json;
+    err = ew__jobs_request_run(&request);
     if (err == EW_OK) {
         (void)ew__buf_cstr(out, "{\"workers\":[");
-        for (size_t i = 0; i < q.op.u.workers.ret_n; i++) {
+        for (size_t i = 0; i < request.op.u.workers.ret_n; i++) {
             (void)ew__buf_cstr(out, i ? "," : "");
-            write_worker(&q.op.u.workers.ret[i], out);
+            write_worker(&request.op.u.workers.ret[i], out);
         }
         (void)ew__buf_cstr(out, "]}");
     }
-    return ew__question_end(&q, err, ret);
+    return ew__jobs_request_end(&request, err, ret);
 }

@@ -39,58 +39,45 @@ ew_answer *ew_answer_free(ew_answer *answer) {
     return NULL;
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
-ew_err ew__question_begin(ew__question *q, ew_jobs *jobs, ew__op_kind kind) {
+ew_err ew__jobs_request_begin(ew__jobs_request *request, ew_jobs *jobs, ew__op_kind kind) {
     if (!jobs)
         return EW_EINVAL;
-    q->jobs = jobs;
-    q->answer = ew__answer_new(jobs->env);
-    if (!q->answer)
+    request->jobs = jobs;
+    request->answer = ew__answer_new(jobs->env);
+    if (!request->answer)
         return EW_ENOMEM;
-    ew__arena_init(&q->arena, jobs->env, NULL, 0);
-    ew__question_next(q, kind);
+    ew__store_request_begin(&request->op, &jobs->requests, kind);
     return EW_OK;
-}
-
-void ew__question_next(ew__question *q, ew__op_kind kind) {
-    memset(&q->op, 0, sizeof q->op);
-    q->op.kind = kind;
-    q->op.arena = &q->arena;
-}
-
-void ew__question_page(ew__question *q, ew__op_kind kind) {
-    ew__arena_done(&q->arena);
-    ew__arena_init(&q->arena, q->jobs->env, NULL, 0);
-    ew__question_next(q, kind);
 }
 
 static void note_problem(ew_answer *answer, ew_err err, const char *problem) {
     (void)snprintf(answer->problem, sizeof answer->problem, "%s", *problem ? problem : ew_err_text(err));
 }
 
-ew_err ew__question_ask(ew__question *q) {
-    ew_err err = ew__store_do(q->jobs->store, &q->op);
+ew_err ew__jobs_request_run(ew__jobs_request *request) {
+    ew_err err = ew__store_do(request->jobs->requests.store, &request->op);
     if (err != EW_OK)
-        note_problem(q->answer, err, q->op.problem);
+        note_problem(request->answer, err, request->op.problem);
     return err;
 }
 
-ew_err ew__question_refuse(ew__question *q, const char *problem) {
-    note_problem(q->answer, EW_EINVAL, problem);
+ew_err ew__jobs_request_refuse(ew__jobs_request *request, const char *problem) {
+    note_problem(request->answer, EW_EINVAL, problem);
     return EW_EINVAL;
 }
 
-ew_err ew__question_end(ew__question *q, ew_err err, ew_answer **ret) {
-    ew__arena_done(&q->arena);
-    if (q->answer->json.err)
+ew_err ew__jobs_request_end(ew__jobs_request *request, ew_err err, ew_answer **ret) {
+    ew__store_request_end(&request->op);
+    if (request->answer->json.err)
         err = EW_ENOMEM;
-    if (err != EW_OK && !q->answer->problem[0])
-        note_problem(q->answer, err, "");
+    if (err != EW_OK && !request->answer->problem[0])
+        note_problem(request->answer, err, "");
     if (err == EW_ENOMEM || !ret)
-        q->answer = ew_answer_free(q->answer);
+        request->answer = ew_answer_free(request->answer);
     if (ret)
-        *ret = q->answer;
+        *ret = request->answer;
     return err;
 }
 
@@ -143,8 +130,8 @@ static ew_err read_options(ew_jobs *jobs, const ew_jobs_options *options, char *
 }
 
 static void destroy(ew_jobs *jobs) {
-    if (jobs->store)
-        jobs->store->ops->free(jobs->store);
+    if (jobs->requests.store)
+        jobs->requests.store->ops->free(jobs->requests.store);
     ew__arena_done(&jobs->arena);
     pthread_cond_destroy(&jobs->changed);
     pthread_mutex_destroy(&jobs->lock);
@@ -159,7 +146,7 @@ ew_err ew_jobs_open(const char *store, const ew_jobs_options *options, ew_jobs *
     ew_jobs *jobs = ew__zalloc(env, sizeof *jobs);
     if (!jobs)
         return fail(problem, problem_size, EW_ENOMEM, ew_err_text(EW_ENOMEM));
-    jobs->env = env;
+    jobs->env = jobs->requests.env = env;
     ew__arena_init(&jobs->arena, env, NULL, 0);
     pthread_mutex_init(&jobs->lock, NULL);
     ew__cond_init(&jobs->changed);
@@ -167,7 +154,7 @@ ew_err ew_jobs_open(const char *store, const ew_jobs_options *options, ew_jobs *
     (void)fail(problem, problem_size, EW_OK, "");
     ew_err err = read_options(jobs, options, problem, problem_size);
     if (err == EW_OK)
-        err = ew__jobs_open(env, store, &jobs->store, problem, problem_size);
+        err = ew__jobs_open(env, store, &jobs->requests.store, problem, problem_size);
     if (err != EW_OK) {
         destroy(jobs);
         return problem && problem_size && *problem ? err : fail(problem, problem_size, err, ew_err_text(err));
@@ -180,12 +167,14 @@ ew_jobs *ew_jobs_free(ew_jobs *jobs) {
     if (!jobs)
         return NULL;
     if (jobs->watching)
-        jobs->store->ops->watch(jobs->store, &jobs->watcher, false);
+        jobs->requests.store->ops->watch(jobs->requests.store, &jobs->watcher, false);
     destroy(jobs);
     return NULL;
 }
 
-const char *ew_jobs_notice(const ew_jobs *jobs) { return jobs ? jobs->store->ops->notice(jobs->store) : ""; }
+const char *ew_jobs_notice(const ew_jobs *jobs) {
+    return jobs ? jobs->requests.store->ops->notice(jobs->requests.store) : "";
+}
 
 /* ---- correlation: labels out of the params ---- */
 
@@ -345,7 +334,7 @@ ew_err ew__jobs_prepare(ew_jobs *jobs, const ew_job_options *options, ew__store_
         err = make_id(jobs, op->arena, &job->id);
     if (!why && err == EW_OK)
         why = ew__job_problem(job);
-    if (!why && jobs->store->objects_only && ew_json_typeof(job->params) != EW_JSON_OBJECT)
+    if (!why && jobs->requests.store->objects_only && ew_json_typeof(job->params) != EW_JSON_OBJECT)
         why = "params must be a JSON object: this store keeps no others";
     if (why)
         return fail(problem, problem_size, EW_EINVAL, why);
@@ -372,33 +361,33 @@ static ew_err enqueued(const ew__store_request *op, ew_answer *answer) {
 }
 
 ew_err ew_jobs_enqueue(ew_jobs *jobs, const ew_job_options *options, ew_answer **ret) {
-    ew__question q;
-    ew_err err = options ? ew__question_begin(&q, jobs, EW__OP_ENQUEUE) : EW_EINVAL;
+    ew__jobs_request request;
+    ew_err err = options ? ew__jobs_request_begin(&request, jobs, EW__OP_ENQUEUE) : EW_EINVAL;
     if (ret)
         *ret = NULL;
     if (err != EW_OK)
         return err;
-    err = ew__jobs_prepare(jobs, options, &q.op, q.answer->problem, sizeof q.answer->problem);
-    if (err == EW_OK && (err = ew__question_ask(&q)) == EW_OK)
-        err = enqueued(&q.op, q.answer);
-    return ew__question_end(&q, err, ret);
+    err = ew__jobs_prepare(jobs, options, &request.op, request.answer->problem, sizeof request.answer->problem);
+    if (err == EW_OK && (err = ew__jobs_request_run(&request)) == EW_OK)
+        err = enqueued(&request.op, request.answer);
+    return ew__jobs_request_end(&request, err, ret);
 }
 
 /* ---- without waiting ---- */
 
 typedef struct pending {
-    ew__question q;
+    ew__jobs_request request;
     ew_jobs_done done;
     void *ud;
 } pending;
 
 static void tell(ew__store_request *op) {
-    pending *p = ew__container_of(op, pending, q.op);
-    const ew_env *env = p->q.jobs->env;
+    pending *p = ew__container_of(op, pending, request.op);
+    const ew_env *env = p->request.jobs->env;
     ew_jobs_done done = p->done;
     void *ud = p->ud;
     ew_answer *answer = NULL;
-    ew_err err = ew__question_end(&p->q, enqueued(op, p->q.answer), &answer);
+    ew_err err = ew__jobs_request_end(&p->request, enqueued(op, p->request.answer), &answer);
     ew__free(env, p, sizeof *p);
     done(err, answer, ud);
 }
@@ -408,11 +397,11 @@ ew_err ew_jobs_enqueue_async(ew_jobs *jobs, const ew_job_options *options, ew_jo
     pending *p = jobs && options && done ? ew__alloc(jobs->env, sizeof *p) : NULL;
     if (!p)
         return jobs && options && done ? EW_ENOMEM : EW_EINVAL;
-    ew_err err = ew__question_begin(&p->q, jobs, EW__OP_ENQUEUE);
+    ew_err err = ew__jobs_request_begin(&p->request, jobs, EW__OP_ENQUEUE);
     if (err == EW_OK) {
-        err = ew__jobs_prepare(jobs, options, &p->q.op, NULL, 0);
+        err = ew__jobs_prepare(jobs, options, &p->request.op, NULL, 0);
         if (err != EW_OK)
-            (void)ew__question_end(&p->q, err, NULL);
+            (void)ew__jobs_request_end(&p->request, err, NULL);
     }
     if (err != EW_OK) {
         ew__free(jobs->env, p, sizeof *p);
@@ -420,7 +409,6 @@ ew_err ew_jobs_enqueue_async(ew_jobs *jobs, const ew_job_options *options, ew_jo
     }
     p->done = done;
     p->ud = ud;
-    p->q.op.done = tell;
-    jobs->store->ops->submit(jobs->store, &p->q.op);
+    ew__store_request_submit(&p->request.op, tell);
     return EW_OK;
 }

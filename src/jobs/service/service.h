@@ -1,7 +1,7 @@
 /*
- * jobs/service/service.h: the handle behind <everywire/jobs.h>, and what its files share: jobs.c (life, enqueue), jobs_query.c
- * (what people ask), jobs_dlq.c (dead letters), jobs_wait.c (waiting), jobs_write.c (answers as JSON). The http wire's
- * jobs (app_jobs_http.c) ask the same questions without waiting. Used inside src/api only.
+ * jobs/service/service.h: the handle behind <everywire/jobs.h>, and what its files share: service.c (life, enqueue),
+ * query.c (show, list, cancel, queues, workers), dlq.c (dead letters), wait.c (waiting), write.c (answers as JSON).
+ * jobs_http.h serves the same operations over HTTP, without a thread that waits.
  */
 #ifndef EW_JOBS_SERVICE_SERVICE_H
 #define EW_JOBS_SERVICE_SERVICE_H
@@ -18,7 +18,7 @@
 
 struct ew_jobs {
     const ew_env *env;
-    ew__store *store;
+    ew__store_owner requests;
     ew__arena arena; /* of the texts */
     ew_str queue, dlq, mappings;
     uint32_t max_retries;
@@ -38,7 +38,7 @@ struct ew_answer {
     char problem[200];
 };
 
-/* ---- for everybody who asks ---- */
+/* ---- for public functions and for HTTP ---- */
 
 /*
  * Fills in op->u.enqueue, with all texts in op->arena, which is set. EW_OK; EW_EINVAL, and in problem why (a line for
@@ -57,25 +57,21 @@ void ew__jobs_write_time(int64_t ms, ew__buf *out); /* RFC 3339 in quotes, or nu
 
 /* ---- for the functions of the public header ---- */
 
-/* An operation that is waited for, and the answer to be. */
-typedef struct ew__question {
+/* The request that a public function waits for, and the answer that it returns. */
+typedef struct ew__jobs_request {
     ew_jobs *jobs;
     ew__store_request op;
-    ew__arena arena;
     ew_answer *answer;
-} ew__question;
+} ew__jobs_request;
 
-/* EW_OK, EW_ENOMEM, EW_EINVAL (no handle). Only after EW_OK the two others follow. */
-ew_err ew__question_begin(ew__question *q, ew_jobs *jobs, ew__op_kind kind);
-/* Another operation with the same memory: what the last one brought stays. _page: it goes. */
-void ew__question_next(ew__question *q, ew__op_kind kind);
-void ew__question_page(ew__question *q, ew__op_kind kind);
-/* Does it, and waits. op.err; a problem is noted in the answer. */
-ew_err ew__question_ask(ew__question *q);
+/* EW_OK, EW_ENOMEM, EW_EINVAL (no handle). After EW_OK ew__jobs_request_end must follow. */
+ew_err ew__jobs_request_begin(ew__jobs_request *request, ew_jobs *jobs, ew__op_kind kind);
+/* Submits the operation and waits for it. Returns op.err; copies its problem into the answer. */
+ew_err ew__jobs_request_run(ew__jobs_request *request);
 /* The end: *ret gets the answer (freed if ret is NULL). err, or EW_ENOMEM and no answer. */
-ew_err ew__question_end(ew__question *q, ew_err err, ew_answer **ret);
+ew_err ew__jobs_request_end(ew__jobs_request *request, ew_err err, ew_answer **ret);
 /* Notes a line for people in the answer, and is EW_EINVAL. */
-ew_err ew__question_refuse(ew__question *q, const char *problem);
+ew_err ew__jobs_request_refuse(ew__jobs_request *request, const char *problem);
 
 ew_answer *ew__answer_new(const ew_env *env);
 

@@ -28,7 +28,7 @@ static void watch(ew_jobs *jobs) {
     if (!first)
         return;
     jobs->watcher = (ew__watcher){.want = EW__CHANGED_JOBS | EW__CHANGED_BACK, .changed = on_changed, .ud = jobs};
-    jobs->store->ops->watch(jobs->store, &jobs->watcher, true);
+    jobs->requests.store->ops->watch(jobs->requests.store, &jobs->watcher, true);
 }
 
 void ew_jobs_interrupt(ew_jobs *jobs) {
@@ -73,11 +73,11 @@ static bool sleep_until_change(ew_jobs *jobs, const waiting *w) {
 }
 
 /* One look. EW_OK: it has ended, all is told; EW_EBUSY: not yet; EW_FULL: there is more to read at once. */
-static ew_err look(ew__question *q, waiting *w) {
-    ew__question_page(q, EW__OP_GET);
-    ew__op_get *get = &q->op.u.get;
+static ew_err look(ew__jobs_request *request, waiting *w) {
+    ew__store_request_again(&request->op, EW__OP_GET);
+    ew__op_get *get = &request->op.u.get;
     *get = (ew__op_get){.id = w->id, .want_chunks = w->on_chunk != NULL, .after = w->after};
-    ew_err err = ew__question_ask(q);
+    ew_err err = ew__jobs_request_run(request);
     if (err != EW_OK)
         return err;
     for (size_t i = 0; w->on_chunk && i < get->ret_n_chunks; i++) {
@@ -93,12 +93,12 @@ static ew_err look(ew__question *q, waiting *w) {
 /* The store may come back, as long as there is time. */
 static bool is_passing(ew_err err) { return err == EW_ECONNECT || err == EW_ETIMEOUT || err == EW_EIO; }
 
-static ew_err wait_for(ew_jobs *jobs, ew__question *q, waiting *w) {
+static ew_err wait_for(ew_jobs *jobs, ew__jobs_request *request, waiting *w) {
     ew_err trouble = EW_OK;
     for (;;) {
         if (!note_seen(jobs, w))
             return EW_ECANCELLED;
-        ew_err err = look(q, w);
+        ew_err err = look(request, w);
         if (err == EW_FULL)
             continue;
         if (err != EW_EBUSY && !is_passing(err))
@@ -111,8 +111,8 @@ static ew_err wait_for(ew_jobs *jobs, ew__question *q, waiting *w) {
 
 ew_err ew_jobs_wait(ew_jobs *jobs, ew_str id, uint64_t timeout_ms, ew_job_chunk_fn on_chunk, void *ud,
                     ew_answer **ret) {
-    ew__question q;
-    ew_err err = ew__question_begin(&q, jobs, EW__OP_GET);
+    ew__jobs_request request;
+    ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_GET);
     if (err != EW_OK)
         return err;
     uint64_t now = jobs->env->now_ns(jobs->env->ud);
@@ -120,10 +120,11 @@ ew_err ew_jobs_wait(ew_jobs *jobs, ew_str id, uint64_t timeout_ms, ew_job_chunk_
     if (timeout_ms && timeout_ms < (EW__NEVER - now) / 1000000)
         w.until = now + EW__MS(timeout_ms);
     watch(jobs);
-    err = wait_for(jobs, &q, &w);
-    if ((err == EW_OK || err == EW_ETIMEOUT || err == EW_ECANCELLED) && q.op.err == EW_OK && q.op.u.get.ret.id.len) {
-        ew__job_write(&q.op.u.get.ret, &q.answer->json);
-        q.answer->problem[0] = '\0';
+    err = wait_for(jobs, &request, &w);
+    if ((err == EW_OK || err == EW_ETIMEOUT || err == EW_ECANCELLED) && request.op.err == EW_OK &&
+        request.op.u.get.ret.id.len) {
+        ew__job_write(&request.op.u.get.ret, &request.answer->json);
+        request.answer->problem[0] = '\0';
     }
-    return ew__question_end(&q, err, ret);
+    return ew__jobs_request_end(&request, err, ret);
 }
