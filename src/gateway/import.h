@@ -1,6 +1,6 @@
 /*
- * gateway/import.h: what the files of imports share: import.c (the peers, and the calls to them), import_list.c (what they
- * list, and what becomes of it here). Used inside src/api only.
+ * gateway/import.h: what the files of imports share: import_options.c (reads targets and options), import.c (the peers, and
+ * the calls to them), import_list.c (from the lists of the peers to actions). Used inside src/gateway only.
  */
 #ifndef EW_GATEWAY_IMPORT_H
 #define EW_GATEWAY_IMPORT_H
@@ -65,6 +65,12 @@ struct ew__import {
     bool runner;              /* it takes any name, so nobody asks for a list; and it is started at once */
     ew_str descriptor;        /* the members after "actionType" of the one name's, or empty */
 };
+
+/* ---- import.c ---- */
+
+extern const ew__source_ops ew__import_ops;
+/* Makes a target, whose `import` is set, an upstream; it takes a reference to the import. */
+void ew__import_target_set(ew__import_target *target, const ew__target *parsed);
 
 /* ---- import_list.c ---- */
 
