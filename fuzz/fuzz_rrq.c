@@ -197,7 +197,7 @@ static ew_err on_aside(ew__conn *conn, const void *bytes, size_t n) {
 }
 
 static const ew__conn_ops conn_ops = {
-    .send = on_send, .read = on_read, .finish = on_over, .abort = on_over, .ready = on_ready, .aside = on_aside};
+    .send = on_send, .read = on_read, .finish = on_over, .abort = on_over, .ready = on_ready, .one_shot = on_aside};
 
 /* The other loops are played by this one, which is told what it knows already, later. */
 typedef struct fuzz_others {

@@ -147,7 +147,7 @@ static void *on_shared(ew__conn *conn, const ew__wire *wire) {
 }
 
 static const ew__conn_ops conn_ops = {
-    .send = on_send, .read = on_read, .finish = on_over, .abort = on_over, .aside = on_aside, .shared = on_shared};
+    .send = on_send, .read = on_read, .finish = on_over, .abort = on_over, .one_shot = on_aside, .shared = on_shared};
 
 static const ew__wire *wire_of(const world *w) { return is_runtime(w) ? &ew__wire_stepflow_http : &ew__wire_http; }
 

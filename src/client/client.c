@@ -47,7 +47,7 @@ static void raze_gate(ew_client *client) {
 }
 
 static void discard(ew_client *client) {
-    ew__pool_done(&client->pool);
+    ew__pool_free(client->pool);
     ew__client_blobs_done(client);
     raze_gate(client);
     ew__loop_done(&client->loop);
@@ -61,7 +61,10 @@ static void on_pool_closed(ew__pool *pool) { ew__client_blobs_close(pool->ud, on
 
 /* Nobody runs the loop yet. */
 static void close_and_discard(ew_client *client) {
-    ew__pool_close(&client->pool, on_pool_closed);
+    if (client->pool)
+        ew__pool_close(client->pool, on_pool_closed);
+    else
+        ew__client_blobs_close(client, on_blobs_closed);
     while (!client->loop_closed)
         ew__loop_turn(&client->loop, false);
     discard(client);
@@ -230,7 +233,7 @@ static ew_err configure(ew_client *client, const char *target, const ew_client_o
     return err;
 }
 
-static void init_pool(ew_client *client) {
+static void init_site(ew_client *client) {
     ew__target *target = &client->target;
     client->site = (ew__site){.port = target->port,
                               .secure = target->scheme->tls,
@@ -254,9 +257,6 @@ static void init_pool(ew_client *client) {
                                 .vars = target->kind == EW__WHERE_LISTEN ? client->vars : NULL,
                                 .rules = client->rules.folder ? &client->rules : NULL,
                                 .farewell_ms = client->telemetry ? FAREWELL_MS : 0};
-    ew__pool_init(&client->pool, &client->loop, target->wire, &client->site, &client->where);
-    client->pool.ud = client;
-    client->pool.fixed = client->connections;
 }
 
 /* "NAME=VALUE" for the environment of the command, if the wire has a variable for this. */
@@ -322,10 +322,8 @@ static ew_err raise_gate(ew_client *client) {
 }
 
 /* A target that is listened for has no other beginning. */
-static ew_err begin_to_listen(ew_client *client, const char **ret_problem) {
+static ew_err listen_for(ew_client *client, const ew__pool_config *config, const char **ret_problem) {
     ew__target *target = &client->target;
-    if (target->kind != EW__WHERE_LISTEN)
-        return EW_OK;
     if (!target->address.loopback) { /* of the others, HTTP knows the names itself */
         size_t n = strcspn(target->address.text + 1, "]:") + 1;
         bool v6 = target->address.text[0] == '[';
@@ -336,7 +334,7 @@ static ew_err begin_to_listen(ew_client *client, const char **ret_problem) {
     ew_err err = client->token[0] ? raise_gate(client) : EW_OK;
     if (err != EW_OK)
         return err;
-    err = ew__pool_listen(&client->pool, &target->address, ew__wire_carrier());
+    err = ew__pool_listen(config, &target->address, ew__wire_carrier(), &client->pool);
     if (err == EW_OK)
         err = set_vars(client);
     else if (ret_problem)
@@ -344,17 +342,29 @@ static ew_err begin_to_listen(ew_client *client, const char **ret_problem) {
     return err;
 }
 
-/* What a target has whose beginning is more than a dial. */
-static ew_err begin(ew_client *client, const char **ret_problem) {
-    if (client->processes > 0) {
-        const ew__descriptor *about = client->target.wire->about;
-        const ew_start_word *option = ew__descriptor_start(about, EW_START_LISTEN, true);
-        const ew_start_word *variable = ew__descriptor_start(about, EW_START_LISTEN, false);
-        if (!option || !variable)
-            return EW_EUNSUPPORTED;
-        return ew__pool_manage(&client->pool, client->processes, option->name, variable->name);
-    }
-    return client->announces ? ew__pool_announce(&client->pool) : begin_to_listen(client, ret_problem);
+static ew_err manage_processes(ew_client *client, const ew__pool_config *config) {
+    const ew__descriptor *about = client->target.wire->about;
+    const ew_start_word *option = ew__descriptor_start(about, EW_START_LISTEN, true);
+    const ew_start_word *variable = ew__descriptor_start(about, EW_START_LISTEN, false);
+    if (!option || !variable)
+        return EW_EUNSUPPORTED;
+    return ew__pool_manage(config, client->processes, option->name, variable->name, &client->pool);
+}
+
+static ew_err make_pool(ew_client *client, const char **ret_problem) {
+    ew__pool_config config = {.loop = &client->loop,
+                              .wire = client->target.wire,
+                              .site = &client->site,
+                              .where = &client->where,
+                              .fixed = client->connections,
+                              .ud = client};
+    if (client->processes > 0)
+        return manage_processes(client, &config);
+    if (client->announces)
+        return ew__pool_announce(&config, &client->pool);
+    if (client->target.kind == EW__WHERE_LISTEN)
+        return listen_for(client, &config, ret_problem);
+    return ew__pool_dial(&config, &client->pool);
 }
 
 /* A client with its budget and limits, nothing else; NULL: out of memory. */
@@ -395,8 +405,8 @@ static ew_err make_client(const char *target, const ew_client_options *options, 
         client->loop.tapping = &client->tapping;
     }
     ew__client_blobs_listen(client);
-    init_pool(client);
-    err = begin(client, ret_problem);
+    init_site(client);
+    err = make_pool(client, ret_problem);
     if (err == EW_OK && client->host)
         ew__loop_adopt_thread(&client->loop);
     else if (err == EW_OK && !ew__thread_start(&client->thread, thread_main, client))
@@ -420,7 +430,7 @@ ew_err ew_client_new(const char *target, const ew_client_options *options, ew_cl
 
 static void close_task(ew__task *task) {
     ew_client *client = ew__container_of(task, ew_client, close_task);
-    ew__pool_close(&client->pool, on_pool_closed);
+    ew__pool_close(client->pool, on_pool_closed);
 }
 
 ew_client *ew_client_free(ew_client *client) {
@@ -441,7 +451,7 @@ ew_client *ew_client_free(ew_client *client) {
 
 static void warm_task(ew__task *task) {
     ew_client *client = ew__container_of(task, ew_client, warm_task);
-    ew__pool_warm(&client->pool);
+    ew__pool_warm(client->pool);
 }
 
 void ew__client_warm(ew_client *client) {
@@ -454,11 +464,11 @@ int ew_client_port(const ew_client *client) {
 }
 
 void ew_client_traffic(const ew_client *client, ew_traffic *ret_traffic) {
-    const ew__traffic *traffic = &client->pool.traffic;
+    const ew__traffic *traffic = &client->pool->traffic;
     *ret_traffic = (ew_traffic){.bytes_in = atomic_load_explicit(&traffic->bytes_in, memory_order_relaxed),
                                 .bytes_out = atomic_load_explicit(&traffic->bytes_out, memory_order_relaxed),
                                 .connections = atomic_load_explicit(&traffic->dialled, memory_order_relaxed) +
                                                atomic_load_explicit(&traffic->accepted, memory_order_relaxed)};
 }
 
-unsigned ew_client_runtimes(const ew_client *client) { return ew__pool_runtimes(&client->pool); }
+unsigned ew_client_runtimes(const ew_client *client) { return ew__pool_runtimes(client->pool); }

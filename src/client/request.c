@@ -159,7 +159,7 @@ static void tell_end(ew_request *request, const ew_end *end) {
 
 /* The peer was a program of ours: how it has ended says more than that its connection was lost. */
 static void say_how(const ew_request *request, ew_end *end, char *text, size_t size) {
-    const char *how = request->client ? ew__pool_child_end(&request->client->pool) : "";
+    const char *how = request->client ? ew__pool_child_end(request->client->pool) : "";
     if (end->origin != EW_ORIGIN_CONNECT || !*how)
         return;
     (void)snprintf(text, size, "%s before the end of the call", how);
@@ -256,7 +256,7 @@ static void open_request(ew_request *request) {
     }
     request->call = call;
     if (client)
-        ew__pool_open(&client->pool, call);
+        ew__pool_open(client->pool, call);
     else
         ew__call_open_on(call, &back, NULL);
 }

@@ -68,9 +68,9 @@ static const char *conn_greet(ew__conn *conn, const ew__runtime_identity *who) {
     return link->owner->greet ? link->owner->greet(link, who) : NULL;
 }
 
-static ew_err conn_aside(ew__conn *conn, const void *bytes, size_t n) {
+static ew_err conn_one_shot(ew__conn *conn, const void *bytes, size_t n) {
     ew__link *link = link_of_conn(conn);
-    return link->owner->aside ? link->owner->aside(link, bytes, n) : EW_EBUSY;
+    return link->owner->one_shot ? link->owner->one_shot(link, bytes, n) : EW_EBUSY;
 }
 
 static ew_err conn_again(ew__conn *conn, ew_call *call) {
@@ -94,7 +94,7 @@ static const ew__conn_ops conn_ops = {.send = conn_send,
                                       .ready = conn_ready,
                                       .greet = conn_greet,
                                       .become = conn_become,
-                                      .aside = conn_aside,
+                                      .one_shot = conn_one_shot,
                                       .again = conn_again,
                                       .acknowledge = conn_acknowledge,
                                       .shared = conn_shared};

@@ -39,8 +39,8 @@ typedef struct ew__link_owner {
     void (*lost)(ew__link *link);      /* an error has ended it; the wire is told after this; may be NULL */
     void (*ready)(ew__link *link);     /* calling: it can take another call; may be NULL */
     const char *(*greet)(ew__link *link, const ew__runtime_identity *who); /* as ew__conn_ops.greet; may be NULL */
-    ew_err (*aside)(ew__link *link, const void *bytes, size_t n);          /* as ew__conn_ops.aside; NULL: EW_EBUSY */
-    ew_err (*again)(ew__link *link, ew_call *call);                        /* as ew__conn_ops.again; NULL: EW_EBUSY */
+    ew_err (*one_shot)(ew__link *link, const void *bytes, size_t n); /* as ew__conn_ops.one_shot; NULL: EW_EBUSY */
+    ew_err (*again)(ew__link *link, ew_call *call);                  /* as ew__conn_ops.again; NULL: EW_EBUSY */
     void (*closed)(ew__link *link, ew_err why); /* the owner takes it out of its list; the memory is freed after that */
 } ew__link_owner;
 

@@ -1,5 +1,5 @@
 /*
- * endpoint/one_shot.c: see aside.h.
+ * endpoint/one_shot.c: see one_shot.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/one_shot.h"
@@ -10,7 +10,7 @@
 
 struct ew__one_shot {
     struct ew__one_shot *next, *prev;
-    ew__one_shots *asides;
+    ew__one_shots *all;
     ew__where where;
     ew__dial *dial; /* NULL before it is dialled, and once it is connected */
     bool wait;
@@ -21,28 +21,28 @@ struct ew__one_shot {
     ew__tap *tap; /* NULL: nobody looks on */
 };
 
-typedef struct ew__one_shot aside;
+typedef struct ew__one_shot one_shot;
 
-static aside *aside_of(ew__stream *stream) { return ew__container_of(stream, aside, stream); }
+static one_shot *one_shot_of(ew__stream *stream) { return ew__container_of(stream, one_shot, stream); }
 
-static void dial_next(ew__one_shots *asides);
+static void dial_next(ew__one_shots *all);
 
-static void release(aside *self) {
-    ew__one_shots *asides = self->asides;
-    ew__timer_stop(&asides->loop->executor.timers, &self->timer);
+static void release(one_shot *self) {
+    ew__one_shots *all = self->all;
+    ew__timer_stop(&all->loop->executor.timers, &self->timer);
     ew__out_done(&self->out);
-    asides->n--;
-    asides->bytes -= self->size;
-    ew__free(asides->loop->executor.env, self, sizeof *self);
+    all->n--;
+    all->bytes -= self->size;
+    ew__free(all->loop->executor.env, self, sizeof *self);
 }
 
-static void end(aside *self) {
-    ew__one_shots *asides = self->asides;
-    EW__LIST_REMOVE(asides->first, self);
+static void end(one_shot *self) {
+    ew__one_shots *all = self->all;
+    EW__LIST_REMOVE(all->first, self);
     release(self);
-    dial_next(asides);
-    if (asides->n == 0)
-        asides->gone(asides);
+    dial_next(all);
+    if (all->n == 0)
+        all->gone(all);
 }
 
 /* ---- the connection: what comes is thrown away ---- */
@@ -63,13 +63,13 @@ static void on_nothing(ew__stream *stream) { (void)stream; }
 
 /* The peer has said all. */
 static void on_eof(ew__stream *stream) {
-    if (aside_of(stream)->wait)
+    if (one_shot_of(stream)->wait)
         ew__stream_close(stream, EW_OK);
 }
 
 static void on_closed(ew__stream *stream, ew_err why) {
-    ew__tap_end(aside_of(stream)->tap, why);
-    end(aside_of(stream));
+    ew__tap_end(one_shot_of(stream)->tap, why);
+    end(one_shot_of(stream));
 }
 
 static const ew__stream_events events = {
@@ -77,12 +77,12 @@ static const ew__stream_events events = {
 
 static void on_time(ew__timer *timer, uint64_t now) {
     (void)now;
-    ew__stream_close(&ew__container_of(timer, aside, timer)->stream, EW_ETIMEOUT);
+    ew__stream_close(&ew__container_of(timer, one_shot, timer)->stream, EW_ETIMEOUT);
 }
 
 static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
-    aside *self = aside_of(stream);
-    ew__loop *loop = self->asides->loop;
+    one_shot *self = one_shot_of(stream);
+    ew__loop *loop = self->all->loop;
     (void)detail;
     self->dial = NULL;
     if (err != EW_OK) {
@@ -100,23 +100,23 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
         ew__stream_finish(stream);
 }
 
-static ew_err dial(aside *self) {
-    ew__one_shots *asides = self->asides;
-    ew__loop *loop = asides->loop;
+static ew_err dial(one_shot *self) {
+    ew__one_shots *all = self->all;
+    ew__loop *loop = all->loop;
     ew_err err =
         ew__dial_start(loop, &self->stream, &self->where, loop->executor.limits->connect_ms, on_dialled, &self->dial);
     if (err == EW_OK)
-        EW__LIST_ADD(asides->first, self);
+        EW__LIST_ADD(all->first, self);
     return err;
 }
 
-static void dial_next(ew__one_shots *asides) {
-    while (asides->waiting && asides->n - asides->n_waiting < EW__ONE_SHOTS_MAX) {
-        aside *self = asides->waiting;
-        asides->waiting = self->next;
-        if (!asides->waiting)
-            asides->last_waiting = &asides->waiting;
-        asides->n_waiting--;
+static void dial_next(ew__one_shots *all) {
+    while (all->waiting && all->n - all->n_waiting < EW__ONE_SHOTS_MAX) {
+        one_shot *self = all->waiting;
+        all->waiting = self->next;
+        if (!all->waiting)
+            all->last_waiting = &all->waiting;
+        all->n_waiting--;
         if (dial(self) != EW_OK)
             release(self);
     }
@@ -124,37 +124,36 @@ static void dial_next(ew__one_shots *asides) {
 
 /* ---- beginning and end ---- */
 
-void ew__one_shots_init(ew__one_shots *asides, ew__loop *loop, void (*gone)(ew__one_shots *asides)) {
-    *asides = (ew__one_shots){.loop = loop, .gone = gone};
-    asides->last_waiting = &asides->waiting;
+void ew__one_shots_init(ew__one_shots *all, ew__loop *loop, void (*gone)(ew__one_shots *all)) {
+    *all = (ew__one_shots){.loop = loop, .gone = gone};
+    all->last_waiting = &all->waiting;
 }
 
-static aside *make(ew__one_shots *asides, const ew__where *where, const void *bytes, size_t n, bool wait) {
-    ew__loop *loop = asides->loop;
-    aside *self = ew__zalloc(loop->executor.env, sizeof *self);
+static one_shot *make(ew__one_shots *all, const ew__where *where, const void *bytes, size_t n, bool wait) {
+    ew__loop *loop = all->loop;
+    one_shot *self = ew__zalloc(loop->executor.env, sizeof *self);
     if (!self)
         return NULL;
-    self->asides = asides;
+    self->all = all;
     self->where = *where;
     self->wait = wait;
     self->size = n;
     ew__out_init(&self->out, &loop->executor.blocks);
     ew__out_add(&self->out, bytes, n);
-    asides->n++;
-    asides->bytes += n;
+    all->n++;
+    all->bytes += n;
     if (self->out.err == EW_OK)
         return self;
     release(self);
     return NULL;
 }
 
-ew_err ew__one_shot_send(ew__one_shots *asides, const ew__where *where, const void *bytes, size_t n, bool wait) {
-    bool full =
-        asides->n_waiting >= EW__ONE_SHOTS_WAITING || (asides->n > 0 && asides->bytes + n > EW__ONE_SHOTS_BYTES);
+ew_err ew__one_shot_send(ew__one_shots *all, const ew__where *where, const void *bytes, size_t n, bool wait) {
+    bool full = all->n_waiting >= EW__ONE_SHOTS_WAITING || (all->n > 0 && all->bytes + n > EW__ONE_SHOTS_BYTES);
     if (full || (where->kind != EW__WHERE_TCP && where->kind != EW__WHERE_UNIX))
         return EW_EBUSY;
-    bool now = asides->n - asides->n_waiting < EW__ONE_SHOTS_MAX;
-    aside *self = make(asides, where, bytes, n, wait);
+    bool now = all->n - all->n_waiting < EW__ONE_SHOTS_MAX;
+    one_shot *self = make(all, where, bytes, n, wait);
     if (!self)
         return EW_ENOMEM;
     if (now) {
@@ -164,21 +163,21 @@ ew_err ew__one_shot_send(ew__one_shots *asides, const ew__where *where, const vo
         return err;
     }
     self->next = NULL;
-    *asides->last_waiting = self;
-    asides->last_waiting = &self->next;
-    asides->n_waiting++;
+    *all->last_waiting = self;
+    all->last_waiting = &self->next;
+    all->n_waiting++;
     return EW_OK;
 }
 
-void ew__one_shots_close(ew__one_shots *asides) {
-    while (asides->waiting) {
-        aside *self = asides->waiting;
-        asides->waiting = self->next;
+void ew__one_shots_close(ew__one_shots *all) {
+    while (all->waiting) {
+        one_shot *self = all->waiting;
+        all->waiting = self->next;
         release(self);
     }
-    asides->last_waiting = &asides->waiting;
-    asides->n_waiting = 0;
-    for (aside *self = asides->first, *next; self; self = next) {
+    all->last_waiting = &all->waiting;
+    all->n_waiting = 0;
+    for (one_shot *self = all->first, *next; self; self = next) {
         next = self->next;
         if (self->dial)
             ew__dial_cancel(self->dial);

@@ -1,5 +1,5 @@
 /*
- * endpoint/one_shot.h: a few bytes for a peer on a connection of their own (ew__conn_ops.aside): dialled, sent, closed.
+ * endpoint/one_shot.h: a few bytes for a peer on a connection of their own (ew__conn_ops.one_shot): dialled, sent, closed.
  * Nobody is told how it went. Loop thread only. May include: base, io.
  */
 #ifndef EW_ENDPOINT_ONE_SHOT_H
@@ -21,18 +21,18 @@ struct ew__one_shots {
     struct ew__one_shot *waiting, **last_waiting; /* not dialled yet, in turn */
     uint32_t n;                                   /* of both */
     uint32_t n_waiting;
-    size_t bytes;                        /* of all, as they were given */
-    void (*gone)(ew__one_shots *asides); /* the last of them is */
+    size_t bytes;                     /* of all, as they were given */
+    void (*gone)(ew__one_shots *all); /* the last of them is */
 };
 
-void ew__one_shots_init(ew__one_shots *asides, ew__loop *loop, void (*gone)(ew__one_shots *asides));
+void ew__one_shots_init(ew__one_shots *all, ew__loop *loop, void (*gone)(ew__one_shots *all));
 /*
  * where: TCP or Unix; what it points to is borrowed until all are gone. bytes are copied. wait: the peer answers, and
  * closes; until then we do not say that no more will come. EW_OK: begun. EW_EBUSY (too many, too much, or where is a
  * child), EW_ENOMEM: nothing happened.
  */
-ew_err ew__one_shot_send(ew__one_shots *asides, const ew__where *where, const void *bytes, size_t n, bool wait);
+ew_err ew__one_shot_send(ew__one_shots *all, const ew__where *where, const void *bytes, size_t n, bool wait);
 /* Gives all of them up; gone follows if there are any. */
-void ew__one_shots_close(ew__one_shots *asides);
+void ew__one_shots_close(ew__one_shots *all);
 
 #endif

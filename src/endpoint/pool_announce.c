@@ -29,9 +29,9 @@ typedef enum state {
     ENDS /* it has ended, or is to: something of it, or a connection, is still there */
 } state;
 
-typedef struct ew__pool_announce {
-    ew__pool *pool;
-    ew__managed_process companion;
+typedef struct announce_pool {
+    ew__dial_pool dials;
+    ew__managed_process process;
     ew__timer timer; /* set from the beginning to the end, so that moving it cannot fail */
     uint64_t started_at;
     uint64_t up_at; /* of this start, the first connection; 0: none yet */
@@ -44,20 +44,24 @@ typedef struct ew__pool_announce {
     bool later;    /* the timer is set for it */
     bool cut;      /* it has ended, and time is up: connections to it are closed */
     char authority[300];
-} announcing;
+} announce_pool;
 
-static ew__executor *executor_of(const announcing *self) { return &self->pool->loop->executor; }
+static announce_pool *self_of(const ew__pool *pool) {
+    return (announce_pool *)(uintptr_t)ew__container_of(pool, const announce_pool, dials.core);
+}
 
-static const char *name_of(const announcing *self) { return self->pool->where.argv[0]; }
+static ew__executor *executor_of(const announce_pool *self) { return &self->dials.core.loop->executor; }
+
+static const char *name_of(const announce_pool *self) { return self->dials.core.where.argv[0]; }
 
 static void serve(ew__pool *pool, struct ew__pool_wait *fresh);
 static void on_time(ew__timer *timer, uint64_t now);
 
-static void set_timer(announcing *self, uint64_t at) {
+static void set_timer(announce_pool *self, uint64_t at) {
     (void)ew__timer_set(&executor_of(self)->timers, &self->timer, at, on_time); /* a move: cannot fail */
 }
 
-static void stop_timer(announcing *self) { set_timer(self, executor_of(self)->now + EW__MS(FAR_MS)); }
+static void stop_timer(announce_pool *self) { set_timer(self, executor_of(self)->now + EW__MS(FAR_MS)); }
 
 /* ---- its end ---- */
 
@@ -69,15 +73,15 @@ static void close_links(ew__pool *pool) {
 }
 
 /* Something of it has gone: was it the last? */
-static void check_down(announcing *self) {
-    ew__pool *pool = self->pool;
+static void check_down(announce_pool *self) {
+    ew__pool *pool = &self->dials.core;
     if (pool->closing) {
         ew__pool_check_closed(pool);
         return;
     }
     if (self->state == ENDS && self->cut)
         close_links(pool);
-    if (self->state != ENDS || pool->links || pool->dials || self->companion.dial || self->companion.open)
+    if (self->state != ENDS || pool->links || self->dials.dials || self->process.dial || self->process.open)
         return;
     self->state = DOWN;
     stop_timer(self);
@@ -86,46 +90,46 @@ static void check_down(announcing *self) {
 }
 
 /* The process has ended, or is about to. */
-static void leave(announcing *self) {
+static void leave(announce_pool *self) {
     ew__executor *executor = executor_of(self);
     self->state = ENDS;
     self->cut = false;
     if (self->up_at && executor->now - self->up_at >= EW__MS(WELL_MS))
         self->pause_ms = 0;
     set_timer(self, executor->now + EW__MS(LAST_WORDS_MS));
-    ew__pool_close_dials(self->pool);
+    ew__dial_pool_cancel(&self->dials.core);
 }
 
-static void fail_waiting(announcing *self, const char *problem) {
+static void fail_waiting(announce_pool *self, const char *problem) {
     ew__log(executor_of(self)->env, EW_LOG_DEBUG, "pool", "%s", problem);
-    ew__pool_fail_waiting(self->pool, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(problem));
+    ew__pool_fail_waiting(&self->dials.core, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(problem));
 }
 
 /* It does not do what it is to do: makes it end. */
-static void give_up(announcing *self, const char *problem) {
+static void give_up(announce_pool *self, const char *problem) {
     leave(self);
-    bool waits = ew__managed_process_close(&self->companion);
+    bool waits = ew__managed_process_close(&self->process);
     fail_waiting(self, problem);
     if (!waits)
         check_down(self);
 }
 
-static void on_companion_ended(ew__managed_process *companion) {
-    announcing *self = ew__container_of(companion, announcing, companion);
-    const char *line = companion->line[0] ? companion->line : "it ended";
+static void on_process_ended(ew__managed_process *process) {
+    announce_pool *self = ew__container_of(process, announce_pool, process);
+    const char *line = process->line[0] ? process->line : "it ended";
     bool silent = self->state < TRIES, early = self->up_at == 0;
     char problem[400];
     (void)snprintf(problem, sizeof problem, "%s%s", line,
-                   !companion->ran ? ""
-                   : silent        ? " before it said where it listens"
-                                   : " before it accepted a connection");
+                   !process->ran ? ""
+                   : silent      ? " before it said where it listens"
+                                 : " before it accepted a connection");
     leave(self);
     if (early)
         fail_waiting(self, problem);
 }
 
-static void on_companion_closed(ew__managed_process *companion) {
-    check_down(ew__container_of(companion, announcing, companion));
+static void on_process_closed(ew__managed_process *process) {
+    check_down(ew__container_of(process, announce_pool, process));
 }
 
 /* ---- where it listens ---- */
@@ -139,7 +143,7 @@ static uint16_t read_port(ew_str line) {
     return (uint16_t)port;
 }
 
-static void begin_to_dial(announcing *self) {
+static void begin_to_dial(announce_pool *self) {
     ew__executor *executor = executor_of(self);
     self->state = TRIES;
     self->dial_ms = DIAL_MS;
@@ -147,9 +151,9 @@ static void begin_to_dial(announcing *self) {
     self->until = executor->now + EW__MS(executor->limits->runner_wait_ms);
 }
 
-static bool on_line(ew__managed_process *companion, ew_str line) {
-    announcing *self = ew__container_of(companion, announcing, companion);
-    ew__pool *pool = self->pool;
+static bool on_line(ew__managed_process *process, ew_str line) {
+    announce_pool *self = ew__container_of(process, announce_pool, process);
+    ew__pool *pool = &self->dials.core;
     uint16_t port = self->state == SILENT ? read_port(line) : 0;
     if (port == 0)
         return false;
@@ -166,12 +170,12 @@ static bool on_line(ew__managed_process *companion, ew_str line) {
 }
 
 static void lost(ew__pool *pool) {
-    pool->announce->hold_until = ew__executor_read_clock(&pool->loop->executor) + EW__MS(AGAIN_MS);
+    self_of(pool)->hold_until = ew__executor_read_clock(&pool->loop->executor) + EW__MS(AGAIN_MS);
 }
 
 /* While it has not accepted any connection there is one dial at a time. */
 static bool may_dial(ew__pool *pool) {
-    announcing *self = pool->announce;
+    announce_pool *self = self_of(pool);
     if (self->state == UP && executor_of(self)->now < self->hold_until) {
         set_timer(self, self->hold_until);
         return false;
@@ -181,7 +185,7 @@ static bool may_dial(ew__pool *pool) {
     return may;
 }
 
-static void dial_later(announcing *self) {
+static void dial_later(announce_pool *self) {
     uint64_t at = executor_of(self)->now + EW__MS(self->dial_ms);
     if (self->later)
         return;
@@ -191,7 +195,7 @@ static void dial_later(announcing *self) {
 }
 
 static bool dial_failed(ew__pool *pool, const char *detail) {
-    announcing *self = pool->announce;
+    announce_pool *self = self_of(pool);
     (void)detail;
     ew__executor_read_clock(executor_of(self));
     if (self->state == ENDS)
@@ -203,10 +207,10 @@ static bool dial_failed(ew__pool *pool, const char *detail) {
     return true;
 }
 
-static void try_again(announcing *self) {
+static void try_again(announce_pool *self) {
     char problem[450];
     self->later = false;
-    if (!self->pool->first) { /* nobody waits any more; who comes next tries again */
+    if (!self->dials.core.queue.first) { /* nobody waits any more; who comes next tries again */
         self->state = UP;
     } else if (executor_of(self)->now >= self->until) {
         (void)snprintf(problem, sizeof problem, "%.150s does not accept connections on %.200s after %g s",
@@ -214,44 +218,44 @@ static void try_again(announcing *self) {
         give_up(self, problem);
     } else {
         self->may_dial = true;
-        serve(self->pool, NULL);
+        serve(&self->dials.core, NULL);
     }
 }
 
 /* ---- its beginning ---- */
 
-static void on_companion_started(ew__managed_process *companion) {
-    announcing *self = ew__container_of(companion, announcing, companion);
+static void on_process_started(ew__managed_process *process) {
+    announce_pool *self = ew__container_of(process, announce_pool, process);
     ew__executor *executor = executor_of(self);
     self->state = SILENT;
     set_timer(self, executor->now + EW__MS(executor->limits->runtime_wait_ms));
 }
 
-static void start(announcing *self) {
+static void start(announce_pool *self) {
     self->started_at = ew__executor_read_clock(executor_of(self));
     self->up_at = 0;
     self->pause_ms = self->pause_ms * 2 < PAUSE_MAX_MS ? self->pause_ms * 2 : PAUSE_MAX_MS;
     if (self->pause_ms == 0)
         self->pause_ms = PAUSE_MS;
     stop_timer(self);
-    const ew__where *where = &self->pool->where;
+    const ew__where *where = &self->dials.core.where;
     ew__where program = {.argv = where->argv, .inherited = where->inherited, .vars = where->vars, .grace_ms = GRACE_MS};
-    ew__managed_process_init(&self->companion, self->pool->loop, &program);
-    self->companion.started = on_companion_started;
-    self->companion.heard = on_line;
-    self->companion.ended = on_companion_ended;
-    self->companion.closed = on_companion_closed;
+    ew__managed_process_init(&self->process, self->dials.core.loop, &program);
+    self->process.started = on_process_started;
+    self->process.heard = on_line;
+    self->process.ended = on_process_ended;
+    self->process.closed = on_process_closed;
     self->state = STARTS;
-    ew__managed_process_start(&self->companion);
-    if (self->companion.state != EW__COMPANION_ENDED)
+    ew__managed_process_start(&self->process);
+    if (self->process.state != EW__PROCESS_ENDED)
         return;
     self->state = DOWN;
-    fail_waiting(self, self->companion.line);
+    fail_waiting(self, self->process.line);
 }
 
-static void want(announcing *self) {
+static void want(announce_pool *self) {
     uint64_t at = self->started_at + EW__MS(self->pause_ms);
-    if (!self->pool->first)
+    if (!self->dials.core.queue.first)
         return;
     if (at <= ew__executor_read_clock(executor_of(self))) {
         start(self);
@@ -262,7 +266,7 @@ static void want(announcing *self) {
 }
 
 static void on_time(ew__timer *timer, uint64_t now) {
-    announcing *self = ew__container_of(timer, announcing, timer);
+    announce_pool *self = ew__container_of(timer, announce_pool, timer);
     char problem[300];
     (void)now;
     stop_timer(self); /* its place has just become free: cannot fail */
@@ -280,11 +284,11 @@ static void on_time(ew__timer *timer, uint64_t now) {
         break;
     case ENDS: /* somebody else holds its ends of the connections, or of its output */
         self->cut = true;
-        (void)ew__managed_process_close(&self->companion);
+        (void)ew__managed_process_close(&self->process);
         check_down(self);
         break;
     case UP:
-        serve(self->pool, NULL);
+        serve(&self->dials.core, NULL);
         break;
     case DOWN:
     case STARTS:
@@ -295,7 +299,7 @@ static void on_time(ew__timer *timer, uint64_t now) {
 /* ---- the kind ---- */
 
 static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
-    announcing *self = pool->announce;
+    announce_pool *self = self_of(pool);
     (void)fresh;
     if (pool->closing)
         return;
@@ -309,46 +313,42 @@ static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
     else if (self->state == ENDS)
         check_down(self);
     else if (self->state == TRIES || self->state == UP)
-        ew__pool_serve_dialled(pool);
-    if (self->state == TRIES && !pool->dials) /* it is not time yet, or there was no memory for a dial */
+        ew__dial_pool_serve(pool);
+    if (self->state == TRIES && !self->dials.dials) /* it is not time yet, or there was no memory for a dial */
         dial_later(self);
 }
 
 static void close_all(ew__pool *pool) {
-    ew__timer_stop(&executor_of(pool->announce)->timers, &pool->announce->timer);
-    ew__pool_close_dials(pool);
-    (void)ew__managed_process_close(&pool->announce->companion);
+    ew__timer_stop(&executor_of(self_of(pool))->timers, &self_of(pool)->timer);
+    ew__dial_pool_close(pool);
+    (void)ew__managed_process_close(&self_of(pool)->process);
 }
 
 static bool is_closed(const ew__pool *pool) {
-    const ew__managed_process *companion = &pool->announce->companion;
-    return ew__pool_no_dials(pool) && !companion->dial && !companion->open;
+    const ew__managed_process *process = &self_of(pool)->process;
+    return ew__dial_pool_is_closed(pool) && !process->dial && !process->open;
 }
 
-static void done(ew__pool *pool) {
-    ew__timer_stop(&executor_of(pool->announce)->timers, &pool->announce->timer);
-    ew__free(pool->loop->executor.env, pool->announce, sizeof *pool->announce);
-}
+static void done(ew__pool *pool) { ew__timer_stop(&executor_of(self_of(pool))->timers, &self_of(pool)->timer); }
 
-static const ew__pool_kind kind = {.serve = serve,
-                                   .close = close_all,
-                                   .is_closed = is_closed,
-                                   .done = done,
-                                   .may_dial = may_dial,
-                                   .dial_failed = dial_failed,
-                                   .lost = lost};
+static const ew__pool_ops ops = {.size = sizeof(announce_pool),
+                                 .serve = serve,
+                                 .close = close_all,
+                                 .is_closed = is_closed,
+                                 .done = done,
+                                 .may_dial = may_dial,
+                                 .dial_failed = dial_failed,
+                                 .lost = lost};
 
-ew_err ew__pool_announce(ew__pool *pool) {
-    ew__executor *executor = &pool->loop->executor;
-    announcing *self = ew__zalloc(executor->env, sizeof *self);
-    ew_err err =
-        self ? ew__timer_set(&executor->timers, &self->timer, executor->now + EW__MS(FAR_MS), on_time) : EW_ENOMEM;
-    if (err != EW_OK) {
-        ew__free(executor->env, self, sizeof *self);
-        return err;
-    }
-    self->pool = pool;
-    pool->announce = self;
-    pool->kind = &kind;
-    return EW_OK;
+ew_err ew__pool_announce(const ew__pool_config *config, ew__pool **ret) {
+    ew__executor *executor = &config->loop->executor;
+    announce_pool *self = ew__dial_pool_new(&ops, config);
+    if (!self)
+        return EW_ENOMEM;
+    ew_err err = ew__timer_set(&executor->timers, &self->timer, executor->now + EW__MS(FAR_MS), on_time);
+    if (err == EW_OK)
+        *ret = &self->dials.core;
+    else
+        ew__pool_free(&self->dials.core);
+    return err;
 }

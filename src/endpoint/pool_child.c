@@ -11,17 +11,32 @@
 #define WELL_MS 10000    /* who ran so long starts the pauses anew */
 #define LAST_WORD_MS 200 /* a process whose output has ended is about to end itself, most of the time */
 
+typedef struct child_pool {
+    ew__dial_pool dials;
+    ew__timer pause;     /* until it may be started again */
+    ew__timer last_word; /* from the end of its output until that is reported, whatever became of the process */
+    ew__link *at_end;    /* whose eof is held back until then; or NULL */
+    uint64_t started_at; /* the last one */
+    uint32_t pause_ms;   /* from one start to the next, at least */
+    bool ended;
+    char line[256]; /* "node ended with code 1", from its end to the next start */
+} child_pool;
+
+static child_pool *self_of(const ew__pool *pool) {
+    return (child_pool *)(uintptr_t)ew__container_of(pool, const child_pool, dials.core);
+}
+
 static ew__executor *executor_of(const ew__pool *pool) { return &pool->loop->executor; }
 
 /* ---- its beginning ---- */
 
 static void on_pause_over(ew__timer *timer, uint64_t now) {
     (void)now;
-    ew__pool_serve_dialled(ew__container_of(timer, ew__pool, child.pause));
+    ew__dial_pool_serve(&ew__container_of(timer, child_pool, pause)->dials.core);
 }
 
 static bool may_start(ew__pool *pool) {
-    ew__pool_child *child = &pool->child;
+    child_pool *child = self_of(pool);
     uint64_t now = ew__executor_read_clock(executor_of(pool)), at = child->started_at + EW__MS(child->pause_ms);
     if (now < at && (ew__timer_active(&child->pause) ||
                      ew__timer_set(&executor_of(pool)->timers, &child->pause, at, on_pause_over) == EW_OK))
@@ -37,32 +52,37 @@ static bool may_start(ew__pool *pool) {
 
 static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
     (void)fresh;
-    ew__pool_serve_dialled(pool);
+    ew__dial_pool_serve(pool);
 }
 
 /* ---- its end ---- */
 
-void ew__pool_child_link_closed(ew__pool *pool) {
-    pool->child.at_end = NULL;
-    ew__timer_stop(&executor_of(pool)->timers, &pool->child.last_word);
+static void release_eof(child_pool *child) {
+    child->at_end = NULL;
+    ew__timer_stop(&executor_of(&child->dials.core)->timers, &child->last_word);
 }
 
-static void tell_eof(ew__pool *pool) {
-    ew__link *link = pool->child.at_end;
+static void link_closed(ew__pool *pool, ew__link *link) {
+    if (self_of(pool)->at_end == link)
+        release_eof(self_of(pool));
+}
+
+static void tell_eof(child_pool *child) {
+    ew__link *link = child->at_end;
     if (!link)
         return;
-    ew__pool_child_link_closed(pool);
+    release_eof(child);
     ew__link_eof(link);
 }
 
 static void on_last_word(ew__timer *timer, uint64_t now) {
     (void)now;
-    tell_eof(ew__container_of(timer, ew__pool, child.last_word));
+    tell_eof(ew__container_of(timer, child_pool, last_word));
 }
 
 /* The calls that are lost with it are better told how it has ended than that its output has. */
-bool ew__pool_child_holds_eof(ew__pool *pool, ew__link *link) {
-    ew__pool_child *child = &pool->child;
+static bool holds_eof(ew__pool *pool, ew__link *link) {
+    child_pool *child = self_of(pool);
     uint64_t at = executor_of(pool)->now + EW__MS(LAST_WORD_MS);
     if (child->ended || pool->closing ||
         ew__timer_set(&executor_of(pool)->timers, &child->last_word, at, on_last_word) != EW_OK)
@@ -73,29 +93,42 @@ bool ew__pool_child_holds_eof(ew__pool *pool, ew__link *link) {
 
 static void on_ended(void *ud, const char *how) {
     ew__pool *pool = ud;
-    ew__pool_child *child = &pool->child;
+    child_pool *child = self_of(pool);
     if (executor_of(pool)->now - child->started_at >= EW__MS(WELL_MS))
         child->pause_ms = 0;
     child->ended = true;
     (void)snprintf(child->line, sizeof child->line, "%.150s %s", pool->where.argv[0], how);
-    tell_eof(pool);
+    tell_eof(child);
 }
 
-const char *ew__pool_child_end(const ew__pool *pool) { return pool->child.line; }
+static const char *child_end(const ew__pool *pool) { return self_of(pool)->line; }
 
 /* ---- life ---- */
 
 static void close_child(ew__pool *pool) {
-    ew__timer_stop(&executor_of(pool)->timers, &pool->child.pause);
-    ew__timer_stop(&executor_of(pool)->timers, &pool->child.last_word);
-    ew__pool_close_dials(pool);
+    child_pool *child = self_of(pool);
+    ew__timer_stop(&executor_of(pool)->timers, &child->pause);
+    ew__timer_stop(&executor_of(pool)->timers, &child->last_word);
+    ew__dial_pool_close(pool);
 }
 
-static const ew__pool_kind kind = {
-    .serve = serve, .close = close_child, .is_closed = ew__pool_no_dials, .may_dial = may_start};
+static const ew__pool_ops ops = {.size = sizeof(child_pool),
+                                 .serve = serve,
+                                 .close = close_child,
+                                 .is_closed = ew__dial_pool_is_closed,
+                                 .child_end = child_end,
+                                 .may_dial = may_start,
+                                 .holds_eof = holds_eof,
+                                 .link_closed = link_closed};
 
-void ew__pool_child_init(ew__pool *pool) {
-    pool->kind = &kind;
+ew_err ew__pool_child(const ew__pool_config *config, ew__pool **ret) {
+    child_pool *child = ew__dial_pool_new(&ops, config);
+    if (!child)
+        return EW_ENOMEM;
+    ew__pool *pool = &child->dials.core;
+    child->dials.max_links = 1;
     pool->where.ended = on_ended;
     pool->where.ended_ud = pool;
+    *ret = pool;
+    return EW_OK;
 }

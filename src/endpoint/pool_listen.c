@@ -14,25 +14,29 @@
 #define LIST_QUIET_MS 500 /* the same for a list of what is there */
 #define SILENT_MS 1000    /* a runtime that has not said what it offers by then may be called by key all the same */
 
-typedef struct ew__pool_listen {
-    ew__pool *pool;
+typedef struct listen_pool {
+    ew__pool core;
     ew__listener listener;
     ew__address *address;
-    const ew__wire *door;
+    const ew__wire *first; /* that connections begin with; NULL: the pool's */
     ew__runtimes runtimes;
-    ew__managed_process companion;
+    ew__managed_process process;
     ew__timer look; /* when a call has waited long enough */
     uint64_t look_at;
     atomic_uint n_runtimes;
     bool listening;
     bool had_runtime; /* at any time */
     bool busy, again; /* a walk over the queue goes on; it must be done once more */
-} listening;
+} listen_pool;
+
+static listen_pool *self_of(const ew__pool *pool) {
+    return (listen_pool *)(uintptr_t)ew__container_of(pool, const listen_pool, core);
+}
 
 /* ---- what becomes of a call ---- */
 
 /* It waits: until when, at the latest, it is to be looked at again. */
-static void look_again(listening *self, uint64_t at) {
+static void look_again(listen_pool *self, uint64_t at) {
     if (at < self->look_at)
         self->look_at = at;
 }
@@ -41,17 +45,17 @@ static void fail_unreached(ew_call *call, const char *text) {
     ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(text));
 }
 
-static void fail_without_runtime(listening *self, struct ew__pool_wait *wait) {
-    const ew__executor *executor = &self->pool->loop->executor;
+static void fail_without_runtime(listen_pool *self, struct ew__pool_wait *wait) {
+    const ew__executor *executor = &self->core.loop->executor;
     uint64_t until = wait->since + EW__MS(executor->limits->runtime_wait_ms);
     char text[400];
-    if (self->companion.state == EW__COMPANION_ENDED) {
-        (void)snprintf(text, sizeof text, "%s%s", self->companion.line,
-                       self->had_runtime || !self->companion.ran ? "" : " before it connected");
+    if (self->process.state == EW__PROCESS_ENDED) {
+        (void)snprintf(text, sizeof text, "%s%s", self->process.line,
+                       self->had_runtime || !self->process.ran ? "" : " before it connected");
         fail_unreached(ew__pool_dequeue(wait), text);
     } else if (executor->now >= until) {
         (void)snprintf(text, sizeof text, "no runtime has connected to %s://%s within %g s",
-                       self->pool->where.tls ? "wss" : "ws", self->address->text,
+                       self->core.where.tls ? "wss" : "ws", self->address->text,
                        (double)executor->limits->runtime_wait_ms / 1000);
         fail_unreached(ew__pool_dequeue(wait), text);
     } else {
@@ -66,9 +70,9 @@ static void fail_with(struct ew__pool_wait *wait, ew_status status, ew__buf *mes
     ew__buf_done(message);
 }
 
-static void fail_ambiguous(listening *self, struct ew__pool_wait *wait) {
+static void fail_ambiguous(listen_pool *self, struct ew__pool_wait *wait) {
     ew__buf text;
-    ew__buf_init(&text, self->pool->loop->executor.env, (size_t)64 * 1024);
+    ew__buf_init(&text, self->core.loop->executor.env, (size_t)64 * 1024);
     ew__buf_cstr(&text, "several actions are meant by ");
     ew__buf_str(&text, wait->call->key);
     ew__buf_cstr(&text, "; one of ");
@@ -76,10 +80,10 @@ static void fail_ambiguous(listening *self, struct ew__pool_wait *wait) {
     fail_with(wait, EW_STATUS_INVALID_ARGUMENT, &text);
 }
 
-static void fail_unknown(listening *self, struct ew__pool_wait *wait) {
+static void fail_unknown(listen_pool *self, struct ew__pool_wait *wait) {
     ew__buf text, near;
-    ew__buf_init(&text, self->pool->loop->executor.env, (size_t)64 * 1024);
-    ew__buf_init(&near, self->pool->loop->executor.env, (size_t)16 * 1024);
+    ew__buf_init(&text, self->core.loop->executor.env, (size_t)64 * 1024);
+    ew__buf_init(&near, self->core.loop->executor.env, (size_t)16 * 1024);
     ew__runtimes_near(&self->runtimes, wait->call->key, &near);
     ew__buf_cstr(&text, "no action ");
     ew__buf_str(&text, wait->call->key);
@@ -96,7 +100,7 @@ static void fail_unknown(listening *self, struct ew__pool_wait *wait) {
  * Whether the list of every runtime is newer than the call, and than the time at which the runtime was expected to have
  * defined all of its actions. Otherwise the call waits: for that time, then for one more answer.
  */
-static bool all_known(listening *self, const struct ew__pool_wait *wait, uint64_t quiet_ms) {
+static bool all_known(listen_pool *self, const struct ew__pool_wait *wait, uint64_t quiet_ms) {
     bool known = true, ask = false;
     for (const ew__runtime *runtime = self->runtimes.first; runtime; runtime = runtime->next) {
         uint64_t until = 0;
@@ -124,9 +128,9 @@ static void send_to(ew__runtime *runtime, struct ew__pool_wait *wait) {
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
 }
 
-static void answer_list(listening *self, struct ew__pool_wait *wait) {
+static void answer_list(listen_pool *self, struct ew__pool_wait *wait) {
     ew__buf text;
-    ew__buf_init(&text, self->pool->loop->executor.env, (size_t)self->pool->loop->executor.limits->out_max_bytes);
+    ew__buf_init(&text, self->core.loop->executor.env, (size_t)self->core.loop->executor.limits->out_max_bytes);
     ew_err err = ew__runtimes_list(&self->runtimes, &text);
     ew_call *call = ew__pool_dequeue(wait);
     if (err == EW_OK)
@@ -137,7 +141,7 @@ static void answer_list(listening *self, struct ew__pool_wait *wait) {
 }
 
 /* One runtime answers for itself, errors included. */
-static void serve_list(listening *self, struct ew__pool_wait *wait) {
+static void serve_list(listen_pool *self, struct ew__pool_wait *wait) {
     uint64_t until = 0;
     if (self->runtimes.n == 1 && !ew__runtime_settling(self->runtimes.first, LIST_QUIET_MS, &until))
         send_to(self->runtimes.first, wait);
@@ -148,15 +152,15 @@ static void serve_list(listening *self, struct ew__pool_wait *wait) {
 }
 
 /* A runtime that does not list knows by itself what it has. */
-static void send_unlisted(listening *self, ew__runtime *only, struct ew__pool_wait *wait) {
+static void send_unlisted(listen_pool *self, ew__runtime *only, struct ew__pool_wait *wait) {
     uint64_t at = only->came_at + EW__MS(SILENT_MS);
-    if (only->known_at != 0 || self->pool->loop->executor.now >= at)
+    if (only->known_at != 0 || self->core.loop->executor.now >= at)
         send_to(only, wait);
     else
         look_again(self, at);
 }
 
-static void serve_run(listening *self, struct ew__pool_wait *wait) {
+static void serve_run(listen_pool *self, struct ew__pool_wait *wait) {
     ew_call *call = wait->call;
     ew__runtime *only = self->runtimes.n == 1 ? self->runtimes.first : NULL;
     ew__runtime_match found = ew__runtimes_find(&self->runtimes, call->key);
@@ -179,7 +183,7 @@ static void serve_run(listening *self, struct ew__pool_wait *wait) {
     }
 }
 
-static void serve_one(listening *self, struct ew__pool_wait *wait) {
+static void serve_one(listen_pool *self, struct ew__pool_wait *wait) {
     if (self->runtimes.n == 0)
         fail_without_runtime(self, wait);
     else if (wait->call->kind == EW__CALL_LIST)
@@ -192,17 +196,17 @@ static void serve_one(listening *self, struct ew__pool_wait *wait) {
 
 static void on_look(ew__timer *timer, uint64_t now);
 
-static void set_look(listening *self) {
-    ew__executor *executor = &self->pool->loop->executor;
+static void set_look(listen_pool *self) {
+    ew__executor *executor = &self->core.loop->executor;
     if (self->look_at == EW__NEVER)
         ew__timer_stop(&executor->timers, &self->look);
     else if (ew__timer_set(&executor->timers, &self->look, self->look_at, on_look) != EW_OK)
-        ew__pool_fail_waiting(self->pool, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
+        ew__pool_fail_waiting(&self->core, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
 }
 
 /* An end may open another call, or anything else: what comes meanwhile makes the walk begin again. */
-static void serve_all(listening *self) {
-    ew__pool *pool = self->pool;
+static void serve_all(listen_pool *self) {
+    ew__pool *pool = &self->core;
     self->again = true;
     if (self->busy || pool->closing)
         return;
@@ -210,10 +214,10 @@ static void serve_all(listening *self) {
     for (int rounds = 0; self->again && rounds < 100; rounds++) {
         self->again = false;
         self->look_at = EW__NEVER;
-        pool->cursor = pool->first;
-        while (pool->cursor) {
-            struct ew__pool_wait *wait = pool->cursor;
-            pool->cursor = wait->next; /* dequeue moves it on if that one leaves */
+        pool->queue.cursor = pool->queue.first;
+        while (pool->queue.cursor) {
+            struct ew__pool_wait *wait = pool->queue.cursor;
+            pool->queue.cursor = wait->next; /* dequeue moves it on if that one leaves */
             serve_one(self, wait);
         }
     }
@@ -225,18 +229,18 @@ static void serve_all(listening *self) {
 
 static void on_look(ew__timer *timer, uint64_t now) {
     (void)now;
-    serve_all(ew__container_of(timer, listening, look));
+    serve_all(ew__container_of(timer, listen_pool, look));
 }
 
 /* The program, if there is one: a call waits, and nobody is there who could have it. */
-static void start_if_needed(listening *self) {
-    if (self->runtimes.n == 0 && self->pool->first)
-        ew__managed_process_start(&self->companion);
+static void start_if_needed(listen_pool *self) {
+    if (self->runtimes.n == 0 && self->core.queue.first)
+        ew__managed_process_start(&self->process);
 }
 
 /* A call at the end of the queue overtakes nobody: whoever waits before it for the same runtime waits for room. */
 static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
-    listening *self = pool->listen;
+    listen_pool *self = self_of(pool);
     start_if_needed(self);
     if (self->busy) {
         self->again = true;
@@ -257,16 +261,16 @@ static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
 
 static const char *on_link_greet(ew__link *link, const ew__runtime_identity *who) {
     ew__pool *pool = link->owner_ud;
-    return pool->closing ? "the manager is closing" : ew__runtimes_greet(&pool->listen->runtimes, link, who);
+    return pool->closing ? "the manager is closing" : ew__runtimes_greet(&self_of(pool)->runtimes, link, who);
 }
 
 static void on_link_ready(ew__link *link) {
     ew__pool *pool = link->owner_ud;
     if (pool->closing)
         return;
-    ew__runtimes_ready(&pool->listen->runtimes, link);
-    if (pool->first)
-        serve_all(pool->listen);
+    ew__runtimes_ready(&self_of(pool)->runtimes, link);
+    if (pool->queue.first)
+        serve_all(self_of(pool));
 }
 
 static void on_link_closed(ew__link *link, ew_err why) {
@@ -274,7 +278,7 @@ static void on_link_closed(ew__link *link, ew_err why) {
     (void)why;
     EW__LIST_REMOVE(pool->links, link);
     pool->n_links--;
-    ew__runtimes_closed(&pool->listen->runtimes, link);
+    ew__runtimes_closed(&self_of(pool)->runtimes, link);
     ew__pool_check_closed(pool);
 }
 
@@ -282,8 +286,8 @@ static const ew__link_owner owner = {
     .greets_strangers = true, .greet = on_link_greet, .ready = on_link_ready, .closed = on_link_closed};
 
 static void on_connection(ew__listener *listener) {
-    listening *self = ew__container_of(listener, listening, listener);
-    ew__pool *pool = self->pool;
+    listen_pool *self = ew__container_of(listener, listen_pool, listener);
+    ew__pool *pool = &self->core;
     bool room = pool->n_links < pool->loop->executor.limits->client_connections && !pool->closing;
     ew__link *link =
         room ? ew__link_new(pool->loop, &pool->site, &pool->scratches, &pool->traffic, &owner, pool) : NULL;
@@ -299,17 +303,17 @@ static void on_connection(ew__listener *listener) {
     ew_err err = ew__accept(listener, &link->stream);
     if (err == EW_OK && pool->where.tls)
         err = ew__stream_secure_accepted(&link->stream, pool->loop, pool->where.tls, true);
-    ew__link_start(link, pool->loop, self->door ? self->door : pool->wire, self->door ? EW__SERVE : EW__CALL);
+    ew__link_start(link, pool->loop, self->first ? self->first : pool->wire, self->first ? EW__SERVE : EW__CALL);
     if (err != EW_OK)
         ew__link_close(link, err);
 }
 
 /* ---- runtimes ---- */
 
-static void count_runtimes(listening *self) { atomic_store(&self->n_runtimes, self->runtimes.n); }
+static void count_runtimes(listen_pool *self) { atomic_store(&self->n_runtimes, self->runtimes.n); }
 
 static void on_changed(ew__runtimes *all, ew__runtime *runtime) {
-    listening *self = all->ud;
+    listen_pool *self = all->ud;
     (void)runtime;
     self->had_runtime = true;
     count_runtimes(self);
@@ -329,74 +333,79 @@ static void on_gone(ew__runtimes *all, ew__runtime *runtime) {
 
 static const ew__runtimes_hooks hooks = {.changed = on_changed, .answered = on_answered, .gone = on_gone};
 
-static void on_companion_ended(ew__managed_process *companion) {
-    serve_all(ew__container_of(companion, listening, companion));
+static void on_process_ended(ew__managed_process *process) {
+    serve_all(ew__container_of(process, listen_pool, process));
 }
 
 /* ---- life ---- */
 
-static void on_companion_closed(ew__managed_process *companion);
+static void on_process_closed(ew__managed_process *process);
 
 /* One that has ended is started again by the next call. */
-static void prepare_companion(listening *self) {
-    ew__managed_process_init(&self->companion, self->pool->loop, &self->pool->where);
-    self->companion.ended = on_companion_ended;
-    self->companion.closed = on_companion_closed;
+static void prepare_process(listen_pool *self) {
+    ew__managed_process_init(&self->process, self->core.loop, &self->core.where);
+    self->process.ended = on_process_ended;
+    self->process.closed = on_process_closed;
 }
 
-static void on_companion_closed(ew__managed_process *companion) {
-    listening *self = ew__container_of(companion, listening, companion);
-    if (!self->pool->closing) {
-        prepare_companion(self);
+static void on_process_closed(ew__managed_process *process) {
+    listen_pool *self = ew__container_of(process, listen_pool, process);
+    if (!self->core.closing) {
+        prepare_process(self);
         start_if_needed(self); /* a call may have come since it has ended */
     }
-    ew__pool_check_closed(self->pool);
+    ew__pool_check_closed(&self->core);
 }
 
 static void on_listener_closed(ew__listener *listener) {
-    listening *self = ew__container_of(listener, listening, listener);
+    listen_pool *self = ew__container_of(listener, listen_pool, listener);
     self->listening = false;
-    ew__pool_check_closed(self->pool);
+    ew__pool_check_closed(&self->core);
 }
 
 static void close_listening(ew__pool *pool) {
-    listening *self = pool->listen;
+    listen_pool *self = self_of(pool);
     ew__timer_stop(&pool->loop->executor.timers, &self->look);
     ew__runtimes_silence(&self->runtimes);
-    (void)ew__managed_process_close(&self->companion);
+    (void)ew__managed_process_close(&self->process);
     if (self->listening)
         ew__listener_close(&self->listener, on_listener_closed);
 }
 
 static bool is_closed(const ew__pool *pool) {
-    const listening *self = pool->listen;
-    return !self->listening && !self->companion.dial && !self->companion.open;
+    const listen_pool *self = self_of(pool);
+    return !self->listening && !self->process.dial && !self->process.open;
 }
 
-static void done(ew__pool *pool) { ew__free(pool->loop->executor.env, pool->listen, sizeof *pool->listen); }
+static uint32_t runtimes(const ew__pool *pool) { return atomic_load(&self_of(pool)->n_runtimes); }
 
-static const ew__pool_kind kind = {.serve = serve, .close = close_listening, .is_closed = is_closed, .done = done};
+static const ew__pool_ops ops = {.size = sizeof(listen_pool),
+                                 .serve = serve,
+                                 .close = close_listening,
+                                 .is_closed = is_closed,
+                                 .runtimes = runtimes};
 
-ew_err ew__pool_listen(ew__pool *pool, ew__address *address, const ew__wire *door) {
-    listening *self = ew__zalloc(pool->loop->executor.env, sizeof *self);
+ew_err ew__pool_listen(const ew__pool_config *config, ew__address *address, const ew__wire *first, ew__pool **ret) {
+    listen_pool *self = ew__pool_new(&ops, config);
     if (!self)
         return EW_ENOMEM;
-    pool->listen = self;
-    pool->kind = &kind;
-    self->pool = pool;
+    ew__pool *pool = &self->core;
     self->address = address;
-    self->door = door;
+    self->first = first;
     self->look_at = EW__NEVER;
     ew__runtimes_init(&self->runtimes, &pool->loop->executor, &hooks, self);
-    prepare_companion(self);
+    prepare_process(self);
     ew_err err = ew__address_probe(address);
     if (err == EW_OK)
         err = ew__listen(&self->listener, pool->loop, address, on_connection);
-    self->listening = err == EW_OK;
+    if (err != EW_OK) {
+        ew__pool_free(pool);
+        return err;
+    }
+    self->listening = true;
     pool->site.port = address->port;
     pool->site.upgrade = pool->wire;
     pool->site.only_upgrade = true;
-    return err;
+    *ret = pool;
+    return EW_OK;
 }
-
-uint32_t ew__pool_runtimes(const ew__pool *pool) { return pool->listen ? atomic_load(&pool->listen->n_runtimes) : 0; }

@@ -7,24 +7,27 @@
 #include "endpoint/runner.h"
 #include <stdio.h>
 
-typedef struct ew__pool_manage {
+typedef struct manage_pool {
+    ew__pool core;
     unsigned n;
     unsigned turn; /* whose it is among those that have equally much to do */
-    ew__runner runners[];
-} managing;
+    ew__runner *runners;
+} manage_pool;
 
-static size_t size_of(unsigned n) { return sizeof(managing) + n * sizeof(ew__runner); }
+static manage_pool *self_of(const ew__pool *pool) {
+    return (manage_pool *)(uintptr_t)ew__container_of(pool, const manage_pool, core);
+}
 
 /* ---- the queue ---- */
 
 /* A process that has failed is tried again for calls that came after that. */
-static void want(const ew__pool *pool, managing *self) {
-    for (unsigned i = 0; i < self->n && pool->last; i++)
-        if (pool->last->number > self->runners[i].failed_for)
+static void want(const ew__pool *pool, manage_pool *self) {
+    for (unsigned i = 0; i < self->n && pool->queue.last; i++)
+        if (pool->queue.last->number > self->runners[i].failed_for)
             ew__runner_want(&self->runners[i]);
 }
 
-static ew__runner *least_busy(managing *self) {
+static ew__runner *least_busy(manage_pool *self) {
     ew__runner *best = NULL;
     uint32_t most = 0;
     for (unsigned i = 0; i < self->n; i++) {
@@ -40,17 +43,17 @@ static ew__runner *least_busy(managing *self) {
     return best;
 }
 
-static void give(ew__pool *pool, managing *self) {
+static void give(ew__pool *pool, manage_pool *self) {
     ew__runner *runner;
-    while (pool->first && (runner = least_busy(self)) != NULL) {
-        ew_call *call = ew__pool_dequeue(pool->first);
+    while (pool->queue.first && (runner = least_busy(self)) != NULL) {
+        ew_call *call = ew__pool_dequeue(pool->queue.first);
         call->begun = true;
         if (pool->wire->open(runner->link->peer, call) != EW_OK)
             ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
     }
 }
 
-static void fail_hopeless(ew__pool *pool, const managing *self) {
+static void fail_hopeless(ew__pool *pool, const manage_pool *self) {
     const ew__runner *least = &self->runners[0], *last = least;
     for (unsigned i = 1; i < self->n; i++) {
         const ew__runner *runner = &self->runners[i];
@@ -61,12 +64,13 @@ static void fail_hopeless(ew__pool *pool, const managing *self) {
     char text[sizeof last->problem];
     if (until > 0)
         (void)snprintf(text, sizeof text, "%s", last->problem);
-    while (pool->first && pool->first->number <= until)
-        ew__call_fail_as(ew__pool_dequeue(pool->first), EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, ew_str_from(text));
+    while (pool->queue.first && pool->queue.first->number <= until)
+        ew__call_fail_as(ew__pool_dequeue(pool->queue.first), EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
+                         ew_str_from(text));
 }
 
 static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
-    managing *self = pool->manage;
+    manage_pool *self = self_of(pool);
     (void)fresh;
     if (pool->closing)
         return;
@@ -78,47 +82,63 @@ static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
 /* ---- life ---- */
 
 static void close_all(ew__pool *pool) {
-    for (unsigned i = 0; i < pool->manage->n; i++)
-        ew__runner_close(&pool->manage->runners[i]);
+    manage_pool *self = self_of(pool);
+    for (unsigned i = 0; i < self->n; i++)
+        ew__runner_close(&self->runners[i]);
 }
 
 static bool is_closed(const ew__pool *pool) {
-    for (unsigned i = 0; i < pool->manage->n; i++)
-        if (!ew__runner_is_closed(&pool->manage->runners[i]))
+    const manage_pool *self = self_of(pool);
+    for (unsigned i = 0; i < self->n; i++)
+        if (!ew__runner_is_closed(&self->runners[i]))
             return false;
     return true;
 }
 
 static void done(ew__pool *pool) {
-    managing *self = pool->manage;
+    manage_pool *self = self_of(pool);
     for (unsigned i = 0; i < self->n; i++)
         ew__runner_done(&self->runners[i]);
-    ew__free(pool->loop->executor.env, self, size_of(self->n));
+    ew__free(pool->loop->executor.env, self->runners, self->n * sizeof *self->runners);
 }
 
-void ew__pool_warm(ew__pool *pool) {
-    for (unsigned i = 0; pool->manage && !pool->closing && i < pool->manage->n; i++)
-        ew__runner_want(&pool->manage->runners[i]);
+static void warm(ew__pool *pool) {
+    manage_pool *self = self_of(pool);
+    for (unsigned i = 0; i < self->n; i++)
+        ew__runner_want(&self->runners[i]);
 }
 
-static const ew__pool_kind kind = {.serve = serve, .close = close_all, .is_closed = is_closed, .done = done};
+static const ew__pool_ops ops = {.size = sizeof(manage_pool),
+                                 .serve = serve,
+                                 .close = close_all,
+                                 .is_closed = is_closed,
+                                 .done = done,
+                                 .warm = warm};
 
-ew_err ew__pool_manage(ew__pool *pool, unsigned n, const char *option, const char *variable) {
-    uint16_t port = pool->where.port;
+static ew_err init_runners(manage_pool *self, const char *option, const char *variable) {
+    uint16_t port = self->core.where.port;
+    ew_err err = EW_OK;
+    for (unsigned i = 0; i < self->n && err == EW_OK; i++) {
+        self->runners[i].next = &self->runners[(i + 1) % self->n];
+        err = ew__runner_init(&self->runners[i], &self->core, (uint16_t)(port ? port + i : 0), option, variable);
+    }
+    return err;
+}
+
+ew_err ew__pool_manage(const ew__pool_config *config, unsigned n, const char *option, const char *variable,
+                       ew__pool **ret) {
+    uint16_t port = config->where->port;
     if (n == 0 || (port > 0 && n - 1 > 65535u - port))
         return EW_EINVAL;
-    managing *self = ew__zalloc(pool->loop->executor.env, size_of(n));
+    manage_pool *self = ew__pool_new(&ops, config);
     if (!self)
         return EW_ENOMEM;
-    self->n = n;
-    pool->manage = self;
-    pool->kind = &kind;
-    pool->told_option = option;
-    pool->told_variable = variable;
-    ew_err err = EW_OK;
-    for (unsigned i = 0; i < n && err == EW_OK; i++) {
-        self->runners[i].next = &self->runners[(i + 1) % n];
-        err = ew__runner_init(&self->runners[i], pool, (uint16_t)(port ? port + i : 0));
-    }
+    self->runners = ew__zalloc(config->loop->executor.env, n * sizeof *self->runners);
+    self->n = self->runners ? n : 0;
+    ew_err err = self->runners ? init_runners(self, option, variable) : EW_ENOMEM;
+    if (err == EW_OK)
+        *ret = &self->core;
+    else
+        ew__pool_free(&self->core);
     return err;
 }

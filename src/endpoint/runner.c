@@ -23,7 +23,7 @@ static ew__executor *executor_of(const ew__runner *runner) { return &runner->poo
 
 static const char *name_of(const ew__runner *runner) { return runner->argv[0]; }
 
-static void tell(ew__runner *runner) { runner->pool->kind->serve(runner->pool, NULL); }
+static void tell(ew__runner *runner) { runner->pool->ops->serve(runner->pool, NULL); }
 
 static void on_time(ew__timer *timer, uint64_t now);
 
@@ -44,12 +44,12 @@ static void release_port(ew__runner *runner) {
 /* runner->problem says why it did not come up. */
 static void note_failure(ew__runner *runner) {
     ew_log_level level = runner->next == runner ? EW_LOG_DEBUG : EW_LOG_WARN; /* else the calls tell it */
-    runner->failed_for = runner->pool->n_calls;
+    runner->failed_for = runner->pool->queue.n_ever;
     ew__log(executor_of(runner)->env, level, "runner", "%s", runner->problem);
 }
 
 static bool anything_left(const ew__runner *runner) {
-    return runner->link || runner->dial || runner->companion.dial || runner->companion.open;
+    return runner->link || runner->dial || runner->process.dial || runner->process.open;
 }
 
 /* Something of it has gone: was it the last? */
@@ -79,28 +79,27 @@ static void leave(ew__runner *runner) {
 /* Makes it end; check_down follows. */
 static void end_process(ew__runner *runner) {
     leave(runner);
-    if (!ew__managed_process_close(&runner->companion))
+    if (!ew__managed_process_close(&runner->process))
         check_down(runner);
 }
 
-static void on_companion_ended(ew__managed_process *companion) {
-    ew__runner *runner = ew__container_of(companion, ew__runner, companion);
+static void on_process_ended(ew__managed_process *process) {
+    ew__runner *runner = ew__container_of(process, ew__runner, process);
     bool early = runner->up_at == 0, held = runner->hold >= 0;
     leave(runner);
-    if (early && held && companion->ran) { /* perhaps it does not set SO_REUSEADDR: once more without the reservation */
+    if (early && held && process->ran) { /* perhaps it does not set SO_REUSEADDR: once more without the reservation */
         runner->unheld = true;
     } else if (early) {
         runner->unheld = false;
-        (void)snprintf(runner->problem, sizeof runner->problem, "%s%s%s",
-                       companion->line[0] ? companion->line : "it ended",
-                       companion->ran ? " before it listened on " : "", companion->ran ? runner->address.text : "");
+        (void)snprintf(runner->problem, sizeof runner->problem, "%s%s%s", process->line[0] ? process->line : "it ended",
+                       process->ran ? " before it listened on " : "", process->ran ? runner->address.text : "");
         note_failure(runner);
         tell(runner);
     }
 }
 
-static void on_companion_closed(ew__managed_process *companion) {
-    check_down(ew__container_of(companion, ew__runner, companion));
+static void on_process_closed(ew__managed_process *process) {
+    check_down(ew__container_of(process, ew__runner, process));
 }
 
 /* ---- the connection ---- */
@@ -109,11 +108,11 @@ static void dial_later(ew__runner *runner);
 
 static void on_link_ready(ew__link *link) { tell(link->owner_ud); }
 
-static ew_err on_link_aside(ew__link *link, const void *bytes, size_t n) {
+static ew_err on_link_one_shot(ew__link *link, const void *bytes, size_t n) {
     ew__runner *runner = link->owner_ud;
     if (runner->closing || runner->state != EW__RUNNER_UP)
         return EW_EBUSY;
-    return ew__one_shot_send(&runner->pool->asides, &runner->where, bytes, n,
+    return ew__one_shot_send(&runner->pool->one_shots, &runner->where, bytes, n,
                              (runner->pool->wire->caps & EW__ONE_SHOTS_WAIT) != 0);
 }
 
@@ -150,7 +149,7 @@ static void on_link_closed(ew__link *link, ew_err why) {
     }
 }
 
-static const ew__link_owner owner = {.ready = on_link_ready, .aside = on_link_aside, .closed = on_link_closed};
+static const ew__link_owner owner = {.ready = on_link_ready, .one_shot = on_link_one_shot, .closed = on_link_closed};
 
 static void come_up(ew__runner *runner) {
     runner->state = EW__RUNNER_UP;
@@ -271,8 +270,8 @@ static void dial(ew__runner *runner) {
 
 /* ---- its beginning ---- */
 
-static void on_companion_started(ew__managed_process *companion) {
-    ew__runner *runner = ew__container_of(companion, ew__runner, companion);
+static void on_process_started(ew__managed_process *process) {
+    ew__runner *runner = ew__container_of(process, ew__runner, process);
     ew__executor *executor = executor_of(runner);
     runner->state = EW__RUNNER_DIALS;
     runner->dial_ms = DIAL_MS;
@@ -310,20 +309,20 @@ static void start(ew__runner *runner) {
     }
     runner->where.port = runner->address.port;
     runner->site.authority = ew_str_from(runner->address.text);
-    (void)snprintf(runner->var, sizeof runner->var, "%.60s=%s", runner->pool->told_variable, runner->address.text);
+    (void)snprintf(runner->var, sizeof runner->var, "%.60s=%s", runner->variable, runner->address.text);
     ew__where program = {.argv = runner->argv,
                          .inherited = runner->pool->where.inherited,
                          .vars = runner->vars,
                          .grace_ms = GRACE_MS,
                          .rules = runner->pool->where.rules};
-    ew__managed_process_init(&runner->companion, runner->pool->loop, &program);
-    runner->companion.started = on_companion_started;
-    runner->companion.ended = on_companion_ended;
-    runner->companion.closed = on_companion_closed;
+    ew__managed_process_init(&runner->process, runner->pool->loop, &program);
+    runner->process.started = on_process_started;
+    runner->process.ended = on_process_ended;
+    runner->process.closed = on_process_closed;
     runner->state = EW__RUNNER_STARTS;
-    ew__managed_process_start(&runner->companion);
-    if (runner->companion.state == EW__COMPANION_ENDED) {
-        (void)snprintf(runner->problem, sizeof runner->problem, "%s", runner->companion.line);
+    ew__managed_process_start(&runner->process);
+    if (runner->process.state == EW__PROCESS_ENDED) {
+        (void)snprintf(runner->problem, sizeof runner->problem, "%s", runner->process.line);
         fail_to_start(runner);
     }
 }
@@ -372,7 +371,7 @@ static void on_time(ew__timer *timer, uint64_t now) {
 /* ---- life ---- */
 
 /* The program, its arguments, its variables, and where it is to listen. */
-static ew_err make_command(ew__runner *runner, const char *const *argv, const char *const *vars) {
+static ew_err make_command(ew__runner *runner, const char *const *argv, const char *const *vars, const char *option) {
     size_t n = 0, n_vars = 0;
     while (argv[n])
         n++;
@@ -383,7 +382,7 @@ static ew_err make_command(ew__runner *runner, const char *const *argv, const ch
     if (!runner->argv)
         return EW_ENOMEM;
     memcpy((void *)runner->argv, argv, n * sizeof *argv);
-    runner->argv[n] = runner->pool->told_option;
+    runner->argv[n] = option;
     runner->argv[n + 1] = runner->address.text;
     runner->argv[n + 2] = NULL;
     runner->vars = runner->argv + n + 3;
@@ -401,11 +400,12 @@ static void set_host(ew__runner *runner) {
     (void)snprintf(runner->host, sizeof runner->host, "%.*s", (int)strcspn(text + skip, skip ? "]" : ":"), text + skip);
 }
 
-ew_err ew__runner_init(ew__runner *runner, ew__pool *pool, uint16_t port) {
+ew_err ew__runner_init(ew__runner *runner, ew__pool *pool, uint16_t port, const char *option, const char *variable) {
     const char *host = pool->where.host;
     bool v6 = strchr(host, ':') != NULL;
     char text[128];
     runner->pool = pool;
+    runner->variable = variable;
     runner->hold = -1;
     runner->any_port = port == 0;
     (void)snprintf(text, sizeof text, "%s%.100s%s:%u", v6 ? "[" : "", host, v6 ? "]" : "", port);
@@ -414,7 +414,7 @@ ew_err ew__runner_init(ew__runner *runner, ew__pool *pool, uint16_t port) {
     set_host(runner);
     runner->where = (ew__where){.kind = EW__WHERE_TCP, .host = runner->host, .port = port};
     runner->site = pool->site;
-    ew_err err = make_command(runner, pool->where.argv, pool->where.vars);
+    ew_err err = make_command(runner, pool->where.argv, pool->where.vars, option);
     if (err == EW_OK)
         err = ew__timer_set(&executor_of(runner)->timers, &runner->timer, executor_of(runner)->now + EW__MS(FAR_MS),
                             on_time);
@@ -432,11 +432,11 @@ void ew__runner_close(ew__runner *runner) {
     ew__timer_stop(&executor_of(runner)->timers, &runner->timer);
     if (runner->dial)
         ew__dial_cancel(runner->dial);
-    (void)ew__managed_process_close(&runner->companion);
+    (void)ew__managed_process_close(&runner->process);
 }
 
 bool ew__runner_is_closed(const ew__runner *runner) {
-    return !runner->dial && !runner->companion.dial && !runner->companion.open;
+    return !runner->dial && !runner->process.dial && !runner->process.open;
 }
 
 void ew__runner_done(ew__runner *runner) {

@@ -3,7 +3,7 @@
  * listens, dialled again when the connection is lost, ended, and started again when it is wanted. There is one
  * connection to it, for all its calls. Loop thread only.
  *
- * What changes by itself is told to the pool (kind->serve with NULL).
+ * What changes by itself is told to the pool (ops->serve with NULL).
  */
 #ifndef EW_ENDPOINT_RUNNER_H
 #define EW_ENDPOINT_RUNNER_H
@@ -26,14 +26,15 @@ typedef struct ew__runner ew__runner;
 struct ew__runner {
     ew__pool *pool;
     const ew__runner *next; /* the others of the pool, in a ring */
-    ew__managed_process companion;
+    ew__managed_process process;
     ew__address address; /* where it listens */
     ew__where where;     /* the same, for a dial */
     ew__site site;       /* the pool's, with its own authority */
     char host[64];
-    char var[192];     /* "VARIABLE=127.0.0.1:9000" */
-    const char **argv; /* the pool's, and two more; its last points to address.text */
-    const char **vars; /* the pool's, and `var`; the same piece of memory */
+    const char *variable; /* that tells it where to listen */
+    char var[192];        /* "VARIABLE=127.0.0.1:9000" */
+    const char **argv;    /* the pool's, and two more; its last points to address.text */
+    const char **vars;    /* the pool's, and `var`; the same piece of memory */
     size_t argv_size;
     ew__link *link; /* while it is dialled, and as long as it is open */
     ew__dial *dial;
@@ -54,8 +55,8 @@ struct ew__runner {
     char problem[420]; /* why the last start failed */
 };
 
-/* port: 0 for any. EW_OK; EW_EINVAL: the pool's host is no address; EW_ENOMEM. ew__runner_done in any case. */
-ew_err ew__runner_init(ew__runner *runner, ew__pool *pool, uint16_t port);
+/* port: 0 for any. option, variable: as ew__pool_manage. EW_OK; EW_EINVAL: the pool's host is no address; EW_ENOMEM. ew__runner_done in any case. */
+ew_err ew__runner_init(ew__runner *runner, ew__pool *pool, uint16_t port, const char *option, const char *variable);
 /*
  * Starts the process if it is down; if it is ending, starts it as soon as it is down. Called when calls need it. A start
  * may fail at once (failed_for, problem). Does not notify the pool.

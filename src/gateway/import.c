@@ -179,7 +179,7 @@ static void on_again(ew__timer *timer, uint64_t now) {
 /* One that only the client reaches: on its thread. */
 static void open_on_client(ew__loop_upstream *upstream, ew_call *call) {
     ew__import_target *target = ew__container_of(upstream, ew__import_target, upstream);
-    if (ew__pool_take(&target->client->pool, call) != EW_OK)
+    if (ew__pool_take(target->client->pool, call) != EW_OK)
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED,
                          EW_STR("too many calls wait for the peer"));
 }
@@ -187,61 +187,73 @@ static void open_on_client(ew__loop_upstream *upstream, ew_call *call) {
 static void on_pool_closed(ew__pool *pool) {
     ew__import_loop *at = pool->ud;
     ew__sources *sources = &at->target->import->source.app->sources;
-    ew__pool_done(&at->pool);
+    ew__pool_free(pool);
     ew__part_closed(&at->part);
     pthread_mutex_lock(&sources->lock);
-    at->made = false;
+    at->pool = NULL;
     at->target->n_open--;
     pthread_cond_broadcast(&sources->changed);
     pthread_mutex_unlock(&sources->lock);
 }
 
 static void close_part(ew__part *part) {
-    ew__pool_close(&ew__container_of(part, ew__import_loop, part)->pool, on_pool_closed);
+    ew__pool_close(ew__container_of(part, ew__import_loop, part)->pool, on_pool_closed);
 }
 
 static void close_loop(ew__task *task) {
     ew__import_loop *at = ew__container_of(task, ew__import_loop, close_task);
-    if (at->made)
+    if (at->pool)
         ew__part_close(&at->part);
 }
 
-/* The first call from this loop. False: there can be none any more. */
-static bool make_pool(ew__import_target *target, ew__app_loop *loop, ew__import_loop *at) {
+static ew_err dial_target(ew__import_target *target, ew__app_loop *loop, ew__import_loop *at) {
+    const ew_client *client = target->client; /* all texts are its own */
+    ew__pool_config config = {.loop = &loop->loop,
+                              .wire = client->target.wire,
+                              .site = &client->site,
+                              .where = &client->where,
+                              .max_links = loop->loop.executor.limits->import_connections,
+                              .apart = true, /* the callers of a gateway are independent of each other */
+                              .ud = at};
+    return ew__pool_dial(&config, &at->pool);
+}
+
+/* For the first call from this loop. EW_OK; EW_ECLOSED: the target is no longer imported; EW_ENOMEM. */
+static ew_err make_pool(ew__import_target *target, ew__app_loop *loop, ew__import_loop *at) {
     ew__sources *sources = &loop->app->sources;
     pthread_mutex_lock(&sources->lock);
-    bool ok = target->client && !target->stopped && !sources->silent;
-    target->n_open += ok;
-    at->made = ok;
+    bool closed = !target->client || target->stopped || sources->silent;
+    ew_err err = closed ? EW_ECLOSED : dial_target(target, loop, at);
+    target->n_open += err == EW_OK;
     pthread_mutex_unlock(&sources->lock);
-    if (!ok)
-        return false;
-    ew_client *client = target->client; /* all texts are its own */
-    ew__pool_init(&at->pool, &loop->loop, client->target.wire, &client->site, &client->where);
-    at->pool.ud = at;
-    at->pool.most_links = loop->loop.executor.limits->import_connections;
-    at->pool.apart = true; /* callers of a gateway do not know each other */
+    if (err != EW_OK)
+        return err;
     at->target = target;
     at->part.close = close_part;
     ew__part_add(loop, &at->part);
-    return true;
+    return EW_OK;
 }
 
 static void refuse(ew_call *call) {
     ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, EW_STR("the peer is no longer imported"));
 }
 
-static const ew__callee_ops refused = {.open = refuse};
+static void refuse_memory(ew_call *call) {
+    ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, EW_STR("out of memory"));
+}
+
+static const ew__callee_ops refused = {.open = refuse}, no_memory = {.open = refuse_memory};
 
 static void open_on_loop(ew__upstream *upstream, ew_call *call) {
     ew__import_target *target = ew__container_of(upstream, ew__import_target, upstream.base);
     ew__app_loop *loop = ew__container_of(ew__loop_of(call->executor), ew__app_loop, loop);
     ew__import_loop *at = &target->loops[loop - loop->app->loops];
     ew__loop_expect(&loop->loop);
-    if (at->made || make_pool(target, loop, at))
-        ew__pool_open(&at->pool, call);
+    ew_err err = EW__LIKELY(at->pool != NULL) ? EW_OK : make_pool(target, loop, at);
+    if (err == EW_OK)
+        ew__pool_open(at->pool, call);
     else
-        ew__call_open_on(call, &refused, NULL);
+        ew__call_open_on(call, err == EW_ENOMEM ? &no_memory : &refused, NULL);
 }
 
 void ew__import_target_set(ew__import_target *target, const ew__target *parsed) {

@@ -25,8 +25,7 @@ typedef struct ew__import_name {
 typedef struct ew__import_loop {
     ew__part part;
     struct ew__import_target *target;
-    ew__pool pool;
-    bool made;
+    ew__pool *pool; /* NULL: no call has come from this loop, or it was closed */
     ew__task close_task;
 } ew__import_loop;
 

@@ -12,7 +12,7 @@
 typedef struct ew__app_way {
     struct ew__app_way *next, *prev;
     ew__app_loop *loop;
-    ew__pool pool;
+    ew__pool *pool;
     bool closing;
     uint16_t port;
     char host[256];      /* for the resolver: no brackets */
@@ -68,7 +68,7 @@ static ew_err read_url(way *w, ew_app *app, ew_str url) {
 }
 
 static bool same(const way *a, const way *b, const ew__wire *wire) {
-    return !a->closing && a->pool.wire == wire && strcmp(a->authority, b->authority) == 0 &&
+    return !a->closing && a->pool->wire == wire && strcmp(a->authority, b->authority) == 0 &&
            strcmp(a->path, b->path) == 0;
 }
 
@@ -79,7 +79,7 @@ static void forget(ew__pool *pool) {
     ew__app_loop *loop = w->loop;
     EW__LIST_REMOVE(loop->ways.first, w);
     loop->ways.n_all--;
-    ew__pool_done(&w->pool);
+    ew__pool_free(pool);
     ew__free(loop->app->env, w, sizeof *w);
     if (loop->ways.closing)
         loop->ways.on_closed(loop);
@@ -90,14 +90,14 @@ static void close_way(way *w) {
         return;
     w->closing = true;
     w->loop->ways.n--;
-    ew__pool_close(&w->pool, forget);
+    ew__pool_close(w->pool, forget);
 }
 
 /* The one that was used longest ago, and is not used now. */
 static bool make_room(ew__app_ways *ways) {
     way *oldest = NULL;
     for (way *w = ways->first; w; w = w->next)
-        if (!w->closing && ew__pool_is_idle(&w->pool))
+        if (!w->closing && ew__pool_is_idle(w->pool))
             oldest = w;
     if (!oldest)
         return false;
@@ -120,8 +120,12 @@ static ew_err add(ew__app_loop *loop, const ew__wire *wire, const way *like, way
                        .port = w->port,
                        .loopback_only = !loop->app->allow_remote,
                        .named_by_peer = true};
-    ew__pool_init(&w->pool, &loop->loop, wire, &site, &where);
-    w->pool.ud = w;
+    ew__pool_config config = {.loop = &loop->loop, .wire = wire, .site = &site, .where = &where, .ud = w};
+    ew_err err = ew__pool_dial(&config, &w->pool);
+    if (err != EW_OK) {
+        ew__free(loop->app->env, w, sizeof *w);
+        return err;
+    }
     EW__LIST_ADD(ways->first, w);
     ways->n++;
     ways->n_all++;
@@ -155,7 +159,7 @@ ew_err ew__app_outbound_open(struct ew__outbound *ways, ew__executor *executor, 
     ew_err err = loop->ways.closing ? EW_EBUSY : read_url(&like, app, url);
     if (err == EW_OK)
         err = find(loop, wire, &like, &w);
-    return err == EW_OK ? ew__pool_take(&w->pool, call) : err;
+    return err == EW_OK ? ew__pool_take(w->pool, call) : err;
 }
 
 /* ---- the end ---- */

@@ -48,7 +48,7 @@ struct ew__child {
     int output; /* its standard output, until the stream has it */
     int error;  /* why it could not be started */
     stage stage;
-    bool companion;
+    bool managed;
     bool pipe_input;
     uint32_t eof_ms;  /* from eof to SIGTERM */
     uint32_t term_ms; /* from SIGTERM to SIGKILL */
@@ -110,11 +110,11 @@ static void tell_end(const ew__child *child, bool known, int status) {
     ew_log_level level = child->on_exit ? EW_LOG_DEBUG : EW_LOG_WARN;
     if (known && WIFSIGNALED(status)) {
         (void)snprintf(how, sizeof how, "was killed by signal %d", WTERMSIG(status));
-        if (child->companion && child->stage != RUNS) /* that is how we end it */
+        if (child->managed && child->stage != RUNS) /* that is how we end it */
             level = EW_LOG_DEBUG;
     } else if (known) {
         (void)snprintf(how, sizeof how, "ended with code %d", WEXITSTATUS(status));
-        if (child->stage != RUNS && (WEXITSTATUS(status) == 0 || child->companion))
+        if (child->stage != RUNS && (WEXITSTATUS(status) == 0 || child->managed))
             level = EW_LOG_DEBUG;
     }
     ew__log(child->loop->executor.env, level, "child", "%s %s", child->argv[0], how);
@@ -406,8 +406,8 @@ int ew__child_start(ew__loop *loop, ew__stream *stream, const ew__where *where, 
     child->loop = loop;
     child->stream = stream;
     child->argv = where->argv;
-    child->companion = where->companion;
-    child->eof_ms = where->companion ? where->farewell_ms : EOF_MS;
+    child->managed = where->managed;
+    child->eof_ms = where->managed ? where->farewell_ms : EOF_MS;
     child->term_ms = where->grace_ms ? where->grace_ms : TERM_MS;
     child->on_end = where->ended;
     child->on_exit = where->exited;

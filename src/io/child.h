@@ -11,7 +11,7 @@
  * The stream's closed comes when it has been reaped. When it ends by itself, what it wrote is still read to the end,
  * and what is left of its group gets the same two signals.
  *
- * A companion is a program that will reach us by another way: what it writes to 1 is logged as what it writes to 2 is,
+ * A managed process is a program that will reach us by another way: what it writes to 1 is logged as what it writes to 2 is,
  * 0 is a socket that stays open and silent, and because it does not look there, SIGTERM comes after farewell_ms. Of
  * one that tells, 1 is the stream.
  */
@@ -50,7 +50,7 @@ bool ew__child_runs(const ew__stream *stream);
 typedef struct ew__spawned {
     pid_t pid;
     int input;   /* standard input, our end; -1: there is nothing but `output` */
-    int output;  /* standard output, our end; of a companion that does not tell, standard input */
+    int output;  /* standard output, our end; of a managed process that does not announce, standard input */
     int errors;  /* standard error, to read */
     int verdict; /* eof when the program runs; errno as an int when it does not */
 } ew__spawned;

@@ -1,7 +1,7 @@
 /*
  * io/child_errors.h: what a child writes to its standard error, as lines of the log. However much that is, it neither
  * grows nor stalls us: a line is cut, and beyond a number of lines in a second they are only counted. The same for a
- * companion's standard output, where somebody waits for a line.
+ * managed process's standard output, where the pool waits for a line.
  */
 #ifndef EW_IO_CHILD_ERRORS_H
 #define EW_IO_CHILD_ERRORS_H

@@ -261,7 +261,7 @@ static int plan_rules(struct plan *plan, const ew__child_rules *rules) {
 static int spawn_with(const ew__where *where, char *const *vars, ew__spawned *ret) {
     char program[PATH_MAX];
     pairs all = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
-    bool output = !where->companion || where->tells;
+    bool output = !where->managed || where->tells;
     int error = find_program(where->argv[0], program, sizeof program);
     if (error == 0)
         error = make_pairs(&all, output, where->pipe_input);

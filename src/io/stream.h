@@ -244,9 +244,9 @@ typedef struct ew__where {
     bool named_by_peer;           /* TCP: never try special addresses (io/address.h) */
     const char *const *inherited; /* child: its environment (environment.h); NULL: this program's */
     const char *const *vars;      /* child: "VAR=VALUE" beside what it inherits, NULL-ended; may be NULL */
-    bool companion;               /* child: it is not the peer, but will dial us, or is dialled (child.h) */
-    bool tells;                   /* companion: what it writes to its standard output comes on the stream */
-    uint16_t farewell_ms;         /* companion: how long it may go on when it is no longer needed */
+    bool managed;                 /* child: it is not the peer, but will dial us, or is dialled (child.h) */
+    bool tells;                   /* managed: what it writes to its standard output comes on the stream */
+    uint16_t farewell_ms;         /* managed: how long it may go on when it is no longer needed */
     uint32_t grace_ms;            /* child: from SIGTERM to SIGKILL; 0: 2 s */
     bool pipe_input;              /* child: its standard input is a pipe, which it may open again as /dev/stdin */
     const ew__child_rules *rules; /* child; may be NULL */

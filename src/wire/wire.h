@@ -36,7 +36,7 @@ enum {
     EW__CAN_STDIO = 1 << 10,     /* it can be spoken with one process over its standard input and output */
     EW__CAN_MANY = 1 << 11,      /* many calls at once on one connection, which then stays open */
     EW__CAN_CARRY = 1 << 13,     /* it carries others: bodies of its requests, and connections that it hands over */
-    EW__ONE_SHOTS_WAIT = 1 << 12 /* what is sent aside is answered: the connection stays whole until then */
+    EW__ONE_SHOTS_WAIT = 1 << 12 /* a one-shot message is answered: the connection stays whole until then */
 };
 
 typedef enum ew__role { EW__SERVE = 1, EW__CALL = 2 } ew__role;
@@ -159,7 +159,7 @@ typedef struct ew__conn_ops {
      * (EW__ONE_SHOTS_WAIT: once the peer has answered); what the peer says there is thrown away. EW_OK: begun, and nobody
      * is told how it went; EW_EBUSY, EW_ENOMEM: nothing happened. May be NULL.
      */
-    ew_err (*aside)(ew__conn *conn, const void *bytes, size_t n);
+    ew_err (*one_shot)(ew__conn *conn, const void *bytes, size_t n);
     /*
      * What came will not be answered now: let the transport acknowledge it at once. A peer that holds back small writes
      * until then (Nagle) would wait for our delayed one, 40 ms. May be NULL.

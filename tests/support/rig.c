@@ -304,7 +304,7 @@ static const ew__conn_ops conn_ops = {.send = conn_send,
                                       .abort = conn_abort,
                                       .ready = conn_ready,
                                       .greet = conn_greet,
-                                      .aside = conn_aside,
+                                      .one_shot = conn_aside,
                                       .again = conn_again,
                                       .shared = conn_shared};
 

@@ -85,10 +85,11 @@ static void send_cancel(ew__rrq_call *entry) {
     ew__rpc_out message;
     uint8_t frame[EW__LENPFX_HEAD + 2 * EW__RRQ_ID_MAX + 128];
     ew__rrq_put_cancel(&message, &entry->ids);
-    bool alone = conn->ops->aside && !conn->site->token.len && has_left(entry); /* another one would need the token */
+    bool alone =
+        conn->ops->one_shot && !conn->site->token.len && has_left(entry); /* another one would need the token */
     if (alone && message.len + EW__LENPFX_HEAD <= sizeof frame && ew__lenpfx_head(message.len, message.len, frame)) {
         (void)ew__rpc_out_copy(&message, frame + EW__LENPFX_HEAD);
-        if (conn->ops->aside(conn, frame, message.len + EW__LENPFX_HEAD) == EW_OK)
+        if (conn->ops->one_shot(conn, frame, message.len + EW__LENPFX_HEAD) == EW_OK)
             return;
     }
     ew__rrq_send(peer, &message, NULL);

@@ -357,7 +357,7 @@ static ew_err reply(const sf_client *client, const ew__rpc_out *message) {
         (void)ew__buf_str(&bytes, message->piece[i]);
     ew_err err = bytes.err;
     if (err == EW_OK)
-        err = conn->ops->aside ? conn->ops->aside(conn, bytes.ptr, bytes.len) : EW_EBUSY;
+        err = conn->ops->one_shot ? conn->ops->one_shot(conn, bytes.ptr, bytes.len) : EW_EBUSY;
     ew__buf_done(&bytes);
     return err;
 }

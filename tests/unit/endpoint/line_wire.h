@@ -44,7 +44,7 @@ static inline void line_cancel(ew_call *call, ew__cancel_why why) {
     if (conn->stuck)
         conn->ops->abort(conn);
     else
-        assert_int_equal(conn->ops->aside(conn, text, strlen(text)), EW_OK);
+        assert_int_equal(conn->ops->one_shot(conn, text, strlen(text)), EW_OK);
     ew__call_fail_as(call, EW_ORIGIN_CANCEL, EW_STATUS_CANCELLED, EW_STR("cancelled"));
 }
 

@@ -6,7 +6,7 @@
 #ifndef EW_TESTS_ENDPOINT_POOL_WORLD_H
 #define EW_TESTS_ENDPOINT_POOL_WORLD_H
 
-#include "endpoint/pool.h"
+#include "endpoint/pool_kind.h"
 #include "unit/endpoint/line_runner.h"
 #include "unit/endpoint/line_wire.h"
 
@@ -20,9 +20,15 @@ typedef struct asked {
 } asked;
 
 static world w;
-static ew__pool pool;
+static ew__pool *pool;
 static unsigned n_pool_closed;
 static char self[4096]; /* the path of this program */
+
+/* The test keeps where; what it points to must outlive the pool. */
+static inline ew__pool_config config_of(const ew__where *where) {
+    static const ew__site site = {.port = 0};
+    return (ew__pool_config){.loop = &w.loop, .wire = &line_wire, .site = &site, .where = where};
+}
 
 static inline ew_err asked_chunk(ew_call *call, ew_str json) {
     (void)call;
@@ -38,7 +44,7 @@ static inline void asked_end(ew_call *call, const ew__end *how) {
     a->origin = how->origin;
     a->call = NULL;
     (void)snprintf(a->text, sizeof a->text, "%.*s", (int)text.len, text.ptr);
-    (void)snprintf(a->child, sizeof a->child, "%s", ew__pool_child_end(&pool));
+    (void)snprintf(a->child, sizeof a->child, "%s", ew__pool_child_end(pool));
     ew__call_release(call);
 }
 
@@ -52,7 +58,7 @@ static inline void start_call(asked *a, const char *action, uint64_t ms) {
     a->call->key = ew_str_from(action);
     if (ms)
         a->call->deadline = w.loop.executor.now + EW__MS(ms);
-    ew__pool_open(&pool, a->call);
+    ew__pool_open(pool, a->call);
 }
 
 static inline void expect(asked *a, ew_status status, const char *text) {
@@ -78,9 +84,9 @@ static inline void on_pool_closed(ew__pool *closed) {
 }
 
 static inline void finish(void) {
-    ew__pool_close(&pool, on_pool_closed);
+    ew__pool_close(pool, on_pool_closed);
     run_until(&w, &n_pool_closed, 1);
-    ew__pool_done(&pool);
+    ew__pool_free(pool);
     assert_int_equal(w.loop.executor.live_calls, 0);
     world_done(&w);
     assert_no_children();

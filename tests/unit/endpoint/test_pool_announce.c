@@ -10,8 +10,8 @@ static void begin_with(const char *const *argv) {
     most = 60;
     n_pool_closed = 0;
     ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .argv = argv};
-    ew__pool_init(&pool, &w.loop, &line_wire, &(ew__site){.port = 0}, &where);
-    assert_int_equal(ew__pool_announce(&pool), EW_OK);
+    ew__pool_config config = config_of(&where);
+    assert_int_equal(ew__pool_announce(&config, &pool), EW_OK);
 }
 
 static void begin(const char *mode) {
@@ -28,17 +28,17 @@ static void calls(void **state) {
     char authority[32];
     begin("plain");
     run_ms(&w, 50);
-    assert_int_equal(atomic_load(&pool.traffic.dialled), 0); /* nothing is started before the first call */
+    assert_int_equal(atomic_load(&pool->traffic.dialled), 0); /* nothing is started before the first call */
     long pid = ask("pid");
     assert_true(lives(pid));
     assert_int_equal(ask("pid"), pid);
-    (void)snprintf(authority, sizeof authority, "127.0.0.1:%u", pool.where.port);
-    assert_true(ew__str_is(pool.site.authority, ew_str_from(authority)));
-    assert_int_equal(atomic_load(&pool.traffic.dialled), 1);
+    (void)snprintf(authority, sizeof authority, "127.0.0.1:%u", pool->where.port);
+    assert_true(ew__str_is(pool->site.authority, ew_str_from(authority)));
+    assert_int_equal(atomic_load(&pool->traffic.dialled), 1);
     most = 1;
     for (int i = 0; i < 5; i++)
         start_call(&a[i], "mute", 0);
-    while (pool.n_links < 5) /* many connections, each with its call */
+    while (pool->n_links < 5) /* many connections, each with its call */
         run_ms(&w, 5);
     for (int i = 0; i < 5; i++) {
         ew__call_cancel(a[i].call, EW__CANCEL_ASKED);
@@ -68,25 +68,25 @@ static void a_few_wait(void **state) {
     (void)ask("pid");
     for (int i = 0; i < 63; i++) /* all end at once, again and again */
         start_call(&a[i], "pid", 0);
-    assert_int_equal(pool.n_waiting, 3);
-    assert_int_equal(pool.n_dialling, 0);
+    assert_int_equal(pool->queue.n, 3);
+    assert_int_equal(ew__dial_pool_of(pool)->n_dials, 0);
     for (int i = 0; i < 63; i++)
         expect(&a[i], EW_STATUS_OK, "");
-    assert_int_equal(atomic_load(&pool.traffic.dialled), 1);
+    assert_int_equal(atomic_load(&pool->traffic.dialled), 1);
     most = 16;
     for (int i = 0; i < 17; i++)
         start_call(&a[i], "mute", 0);
-    assert_int_equal(pool.n_waiting, 1);
-    assert_int_equal(pool.n_dialling, 0);
+    assert_int_equal(pool->queue.n, 1);
+    assert_int_equal(ew__dial_pool_of(pool)->n_dials, 0);
     uint64_t since = w.loop.executor.now;
-    while (pool.n_links < 2) /* nobody answers */
+    while (pool->n_links < 2) /* nobody answers */
         run_ms(&w, 1);
     assert_true(ew__executor_read_clock(&w.loop.executor) - since >= EW__MS(8));
-    assert_int_equal(pool.n_waiting, 0);
+    assert_int_equal(pool->queue.n, 0);
     for (int i = 17; i < 36; i++) /* 15 more have a place, four do not: a quarter of what one takes */
         start_call(&a[i], "mute", 0);
-    assert_int_equal(pool.n_waiting, 4);
-    assert_int_equal(pool.n_dialling, 1);
+    assert_int_equal(pool->queue.n, 4);
+    assert_int_equal(ew__dial_pool_of(pool)->n_dials, 1);
     cancel_all(a, 36);
     finish();
     begin("plain"); /* closed while one waits */
@@ -94,7 +94,7 @@ static void a_few_wait(void **state) {
     most = 4;
     for (int i = 0; i < 5; i++)
         start_call(&a[i], "mute", 0);
-    assert_int_equal(pool.n_dialling, 1); /* of four, one is a quarter */
+    assert_int_equal(ew__dial_pool_of(pool)->n_dials, 1); /* of four, one is a quarter */
     most = 8;
     (void)ask("pid");
     for (int i = 5; i < 13; i++)
@@ -112,11 +112,11 @@ static void one_is_filled(void **state) {
     most = 1;
     start_call(&a[0], "mute", 0);
     start_call(&a[1], "mute", 0);
-    while (pool.n_links < 2)
+    while (pool->n_links < 2)
         run_ms(&w, 1);
     most = 2;
     start_call(&b[0], "pid", 0);
-    ew__link *full = line_capacity(pool.links->peer) == 0 ? pool.links : pool.links->next;
+    ew__link *full = line_capacity(pool->links->peer) == 0 ? pool->links : pool->links->next;
     start_call(&b[1], "pid", 0);
     expect(&b[0], EW_STATUS_OK, "");
     expect(&b[1], EW_STATUS_OK, "");
@@ -245,20 +245,20 @@ static void it_dies(void **state) {
     asked a, b;
     begin("plain");
     long pid = ask("pid");
-    unsigned port = pool.where.port;
-    pool.site.greeting.state = 7;
+    unsigned port = pool->where.port;
+    pool->site.greeting.state = 7;
     start_call(&a, "mute", 0);
     start_call(&b, "exit", 0);
     expect(&a, EW_STATUS_UNAVAILABLE, "lost");
     expect(&b, EW_STATUS_UNAVAILABLE, "lost");
     long next = ask("pid");
     assert_true(next != pid && !lives(pid));
-    assert_true(pool.where.port != port); /* the kernel gives none twice in a row */
-    assert_int_equal(pool.site.greeting.state, 0);
+    assert_true(pool->where.port != port); /* the kernel gives none twice in a row */
+    assert_int_equal(pool->site.greeting.state, 0);
     run_until_logged(&w, "ended with code 4");
     assert_int_equal(ask("bye"), next); /* it answers, and ends in the same moment */
     run_ms(&w, 300);
-    assert_int_equal(pool.n_links, 0); /* nobody starts it before it is wanted */
+    assert_int_equal(pool->n_links, 0); /* nobody starts it before it is wanted */
     assert_true(ask("pid") != next);
     assert_int_equal(kill((pid_t)ask("pid"), SIGKILL), 0);
     run_until_logged(&w, "was killed by signal 9");
@@ -329,7 +329,7 @@ static void no_memory(void **state) {
         a.call = ew__call_new(&w.loop.executor, &asker, &a);
         if (a.call) {
             a.call->key = EW_STR("pid");
-            ew__pool_open(&pool, a.call);
+            ew__pool_open(pool, a.call);
             run_until(&w, &a.n_ends, 1);
         }
         assert_true(!a.call || a.n_ends == 1);

@@ -14,7 +14,8 @@ static void begin(const char *mode) {
     most = 60;
     n_pool_closed = 0;
     ew__where where = {.kind = EW__WHERE_CHILD, .argv = argv};
-    ew__pool_init(&pool, &w.loop, &line_wire, &(ew__site){.port = 0}, &where);
+    ew__pool_config config = config_of(&where);
+    assert_int_equal(ew__pool_dial(&config, &pool), EW_OK);
 }
 
 static void calls(void **state) {
@@ -22,7 +23,7 @@ static void calls(void **state) {
     begin("stdio");
     long pid = ask("pid");
     assert_int_equal(ask("pid"), pid);
-    assert_string_equal(ew__pool_child_end(&pool), "");
+    assert_string_equal(ew__pool_child_end(pool), "");
     finish();
     assert_false(lives(pid));
 }
@@ -43,7 +44,7 @@ static void its_end(void **state) {
         assert_string_equal(a.child, line);
         assert_string_equal(b.child, line);
         assert_true(ask("pid") != pid);
-        assert_string_equal(ew__pool_child_end(&pool), "");
+        assert_string_equal(ew__pool_child_end(pool), "");
     }
     pid_t pid = (pid_t)ask("pid");
     start_call(&a, "mute", 0);
@@ -94,7 +95,7 @@ static void pauses(void **state) {
     assert_int_equal(a.status, EW_STATUS_CANCELLED);
     assert_int_equal(b.status, EW_STATUS_CANCELLED);
     begin("stdio");
-    pool.where.argv = (const char *const[]){"./there-is-no-such-program", NULL};
+    pool->where.argv = (const char *const[]){"./there-is-no-such-program", NULL};
     for (int i = 0; i < 2; i++) {
         start_call(&a, "pid", 0);
         expect(&a, EW_STATUS_UNAVAILABLE, "cannot start ./there-is-no-such-program");
@@ -111,7 +112,7 @@ static void try_call(asked *a, const char *action) {
     if (!a->call)
         return;
     a->call->key = ew_str_from(action);
-    ew__pool_open(&pool, a->call);
+    ew__pool_open(pool, a->call);
     run_until(&w, &a->n_ends, 1);
     assert_int_equal(a->n_ends, 1);
 }
@@ -136,7 +137,7 @@ static void no_memory(void **state) {
 }
 
 /* A call that was opened on another callee. */
-static void let_go(ew_call *call) { assert_int_equal(ew__pool_take(&pool, call), EW_OK); }
+static void let_go(ew_call *call) { assert_int_equal(ew__pool_take(pool, call), EW_OK); }
 
 static void takes_over(void **state) {
     static const ew__callee_ops first = {.open = let_go};
@@ -145,18 +146,18 @@ static void takes_over(void **state) {
     begin("stdio");
     memset(&a, 0, sizeof a);
     ew__executor_read_clock(&w.loop.executor);
-    assert_true(ew__pool_is_idle(&pool));
+    assert_true(ew__pool_is_idle(pool));
     a.call = ew__call_new(&w.loop.executor, &asker, &a);
     assert_non_null(a.call);
     a.call->key = EW_STR("pid");
     ew__call_open_on(a.call, &first, NULL);
-    assert_false(ew__pool_is_idle(&pool));
+    assert_false(ew__pool_is_idle(pool));
     expect(&a, EW_STATUS_OK, "");
-    assert_true(ew__pool_is_idle(&pool));
+    assert_true(ew__pool_is_idle(pool));
     w.limits.client_queue = 0;
     ew_call *call = ew__call_new(&w.loop.executor, &asker, &a);
     assert_non_null(call);
-    assert_int_equal(ew__pool_take(&pool, call), EW_EBUSY);
+    assert_int_equal(ew__pool_take(pool, call), EW_EBUSY);
     ew__call_release(call);
     finish();
 }

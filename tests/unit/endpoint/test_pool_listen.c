@@ -153,7 +153,7 @@ typedef struct asked {
 } asked;
 
 static world w;
-static ew__pool pool;
+static ew__pool *pool;
 static ew__address address;
 static unsigned n_pool_closed;
 
@@ -185,7 +185,7 @@ static void start_call(asked *a, const char *action, uint64_t ms) {
     a->call->key = ew_str_from(action ? action : "");
     if (ms)
         a->call->deadline = w.loop.executor.now + EW__MS(ms);
-    ew__pool_open(&pool, a->call);
+    ew__pool_open(pool, a->call);
 }
 
 static void expect(asked *a, ew_status status, const char *text) {
@@ -201,9 +201,9 @@ static void begin(const char *const *argv) {
     most = 60;
     n_pool_closed = 0;
     assert_int_equal(ew__address_parse("127.0.0.1:0", &address), EW_OK);
-    ew__pool_init(&pool, &w.loop, &line_wire, &(ew__site){.port = 0},
-                  &(ew__where){.kind = EW__WHERE_LISTEN, .argv = argv});
-    assert_int_equal(ew__pool_listen(&pool, &address, NULL), EW_OK);
+    ew__where where = {.kind = EW__WHERE_LISTEN, .argv = argv};
+    ew__pool_config config = {.loop = &w.loop, .wire = &line_wire, .site = &(ew__site){.port = 0}, .where = &where};
+    assert_int_equal(ew__pool_listen(&config, &address, NULL, &pool), EW_OK);
     assert_true(address.port > 0);
 }
 
@@ -213,9 +213,9 @@ static void on_pool_closed(ew__pool *closed) {
 }
 
 static void finish(void) {
-    ew__pool_close(&pool, on_pool_closed);
+    ew__pool_close(pool, on_pool_closed);
     run_until(&w, &n_pool_closed, 1);
-    ew__pool_done(&pool);
+    ew__pool_free(pool);
     assert_int_equal(w.loop.executor.live_calls, 0);
     world_done(&w);
 }
@@ -269,10 +269,10 @@ static void come(end *e, const char *hello, const char *listing) {
 }
 
 static void leave(end *e) {
-    uint32_t before = ew__pool_runtimes(&pool);
+    uint32_t before = ew__pool_runtimes(pool);
     end_close(e);
     uint64_t until = ew__executor_read_clock(&w.loop.executor) + PATIENCE_NS;
-    while (before > 0 && ew__pool_runtimes(&pool) == before) {
+    while (before > 0 && ew__pool_runtimes(pool) == before) {
         assert_true(ew__executor_read_clock(&w.loop.executor) < until);
         uv_run(w.loop.uv, UV_RUN_ONCE);
     }
@@ -435,7 +435,7 @@ static void same_id(void **state) {
     come(&newer, EVERYWIRE, "{\"/flow/x\":{}}");
     expect(&a, EW_STATUS_UNAVAILABLE, "lost");
     assert_int_equal(a.origin, EW_ORIGIN_CONNECT);
-    assert_int_equal(ew__pool_runtimes(&pool), 1);
+    assert_int_equal(ew__pool_runtimes(pool), 1);
     start_call(&b, "x", 0);
     answer(&newer, await(&newer, "run"), "\"newer\"");
     expect(&b, EW_STATUS_OK, "newer");
@@ -566,7 +566,7 @@ static void strangers(void **state) {
     finish();
 }
 
-static void companions(void **state) {
+static void processes(void **state) {
     (void)state;
     asked a;
     static const char *const ends[] = {"sh", "-c", "echo out; echo err >&2; exit 3", NULL};
@@ -590,11 +590,11 @@ static void companions(void **state) {
     begin(stays);
     start_call(&a, "x", 0);
     run_until_logged(&w, "ready");
-    ew__pool_close(&pool, on_pool_closed);
+    ew__pool_close(pool, on_pool_closed);
     run_until(&w, &n_pool_closed, 1);
     assert_true(logged(&w, "got the signal"));
     assert_int_equal(a.n_ends, 1);
-    ew__pool_done(&pool);
+    ew__pool_free(pool);
     world_done(&w);
     begin(stays); /* closed while it starts */
     start_call(&a, "x", 0);
@@ -606,16 +606,14 @@ static void companions(void **state) {
 
 static void in_use(void **state) {
     (void)state;
-    ew__pool second;
+    ew__pool *second = NULL;
     ew__address taken;
     begin(NULL);
     assert_int_equal(ew__address_parse(address.text, &taken), EW_OK);
-    ew__pool_init(&second, &w.loop, &line_wire, &(ew__site){.port = 0}, &(ew__where){.kind = EW__WHERE_LISTEN});
-    assert_int_equal(ew__pool_listen(&second, &taken, NULL), EW_EADDRINUSE);
-    ew__pool_close(&second, on_pool_closed);
-    assert_int_equal(n_pool_closed, 1);
-    ew__pool_done(&second);
-    n_pool_closed = 0;
+    ew__where where = {.kind = EW__WHERE_LISTEN};
+    ew__pool_config config = {.loop = &w.loop, .wire = &line_wire, .site = &(ew__site){.port = 0}, .where = &where};
+    assert_int_equal(ew__pool_listen(&config, &taken, NULL, &second), EW_EADDRINUSE);
+    assert_null(second);
     finish();
 }
 
@@ -638,7 +636,7 @@ static void no_memory(void **state) {
         if (a.call) {
             a.call->key = EW_STR("y");
             a.call->deadline = w.loop.executor.now + EW__MS(400);
-            ew__pool_open(&pool, a.call);
+            ew__pool_open(pool, a.call);
         }
         while (a.call && a.n_ends == 0) {
             run_ms(&w, 5);
@@ -667,7 +665,7 @@ int main(void) {
         cmocka_unit_test(does_not_list),
         cmocka_unit_test(never_lists),
         cmocka_unit_test(strangers),
-        cmocka_unit_test(companions),
+        cmocka_unit_test(processes),
         cmocka_unit_test(in_use),
         cmocka_unit_test(no_memory),
     };

@@ -11,8 +11,8 @@ static void begin_with(const char *const *argv, unsigned n, uint16_t port) {
     most = 60;
     n_pool_closed = 0;
     ew__where where = {.kind = EW__WHERE_TCP, .host = "localhost", .port = port, .argv = argv};
-    ew__pool_init(&pool, &w.loop, &line_wire, &(ew__site){.port = 0}, &where);
-    assert_int_equal(ew__pool_manage(&pool, n, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET"), EW_OK);
+    ew__pool_config config = config_of(&where);
+    assert_int_equal(ew__pool_manage(&config, n, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET", &pool), EW_OK);
 }
 
 static void begin(const char *mode, unsigned n, uint16_t port) {
@@ -33,7 +33,7 @@ static void calls(void **state) {
     long pid = ask("pid");
     assert_true(lives(pid));
     assert_int_equal(ask("pid"), pid);
-    assert_int_equal(atomic_load(&pool.traffic.dialled), 1); /* the connection that came first is the one */
+    assert_int_equal(atomic_load(&pool->traffic.dialled), 1); /* the connection that came first is the one */
     asked a[100];
     for (int i = 0; i < 100; i++) /* more than it takes at once */
         start_call(&a[i], "pid", 0);
@@ -66,9 +66,9 @@ static void has(long wanted, const long *pids, int n) {
 
 static void run_until_linked(unsigned n) {
     uint64_t until = ew__executor_read_clock(&w.loop.executor) + PATIENCE_NS;
-    while (pool.n_links < n) {
+    while (pool->n_links < n) {
         if (w.loop.executor.now > until)
-            fail_msg("%u of %u connections; the log:\n%s", pool.n_links, n, w.log);
+            fail_msg("%u of %u connections; the log:\n%s", pool->n_links, n, w.log);
         run_ms(&w, 5);
     }
 }
@@ -93,7 +93,7 @@ static void several(void **state) {
     start_call(&a[2], "pid", 0); /* all are busy */
     run_ms(&w, 50);
     assert_int_equal(a[2].n_ends, 0);
-    assert_int_equal(pool.n_waiting, 1);
+    assert_int_equal(pool->queue.n, 1);
     ew__call_cancel(a[0].call, EW__CANCEL_ASKED);
     run_ms(&w, 20);
     most = 2; /* the wire would say that there is room; here the next answer does */
@@ -117,20 +117,14 @@ static void ports_in_a_row(void **state) {
     }
     finish();
     begin("plain", 1, 65535);
-    ew__pool second;
-    ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = 65535, .argv = pool.where.argv};
-    ew__pool_init(&second, &w.loop, &line_wire, &(ew__site){.port = 0}, &where);
-    assert_int_equal(ew__pool_manage(&second, 2, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET"), EW_EINVAL);
-    assert_int_equal(ew__pool_manage(&second, 0, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET"), EW_EINVAL);
-    ew__pool_close(&second, on_pool_closed);
-    ew__pool_done(&second);
+    ew__pool *second = NULL;
+    ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = 65535, .argv = pool->where.argv};
+    ew__pool_config config = config_of(&where);
+    assert_int_equal(ew__pool_manage(&config, 2, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET", &second), EW_EINVAL);
+    assert_int_equal(ew__pool_manage(&config, 0, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET", &second), EW_EINVAL);
     where.host = "some.where";
-    ew__pool_init(&second, &w.loop, &line_wire, &(ew__site){.port = 0}, &where);
-    assert_int_equal(ew__pool_manage(&second, 1, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET"), EW_EINVAL);
-    ew__pool_close(&second, on_pool_closed);
-    ew__pool_done(&second);
-    assert_int_equal(n_pool_closed, 2);
-    n_pool_closed = 0;
+    assert_int_equal(ew__pool_manage(&config, 1, "--tcp-socket", "RRQ_RUNNER_TCP_SOCKET", &second), EW_EINVAL);
+    assert_null(second);
     finish();
 }
 
@@ -285,7 +279,7 @@ static void it_dies(void **state) {
         run_until_logged(&w, "ended with code 4");
         assert_int_equal(ask("bye"), next); /* it answers, and ends in the same moment */
         run_ms(&w, 300);
-        assert_int_equal(pool.n_links, 0); /* nobody starts it before it is wanted */
+        assert_int_equal(pool->n_links, 0); /* nobody starts it before it is wanted */
         assert_true(ask("pid") != next);
         assert_int_equal(kill((pid_t)ask("pid"), SIGKILL), 0);
         run_until_logged(&w, "was killed by signal 9");
@@ -340,7 +334,7 @@ static void it_hangs_up(void **state) {
         expect(&a, EW_STATUS_UNAVAILABLE, "");
     }
     run_ms(&w, 500);
-    assert_true(atomic_load(&pool.traffic.dialled) < 60); /* not as fast as it can */
+    assert_true(atomic_load(&pool->traffic.dialled) < 60); /* not as fast as it can */
     finish();
 }
 
@@ -393,7 +387,7 @@ static void nobody_is_left(void **state) {
     finish();
 }
 
-static void aside(void **state) {
+static void one_shot(void **state) {
     (void)state;
     asked a;
     begin("plain", 2, 0);
@@ -409,34 +403,35 @@ static void aside(void **state) {
     finish(); /* it is under way */
 }
 
-/* The same on a pool that only dials: asides, and how many connections it takes for how many calls. */
+/* The same on a pool that only dials: one-shot messages, and how many connections it takes for how many calls. */
 static void dialled(void **state) {
     (void)state;
     asked a[20];
     uint16_t port = free_port();
     begin("plain", 1, port);
     (void)ask("pid");
-    ew__pool other;
+    ew__pool *other;
     ew__where where = {.kind = EW__WHERE_TCP, .host = "127.0.0.1", .port = port};
-    ew__pool_init(&other, &w.loop, &line_wire, &(ew__site){.port = 0}, &where);
+    ew__pool_config config = config_of(&where);
+    assert_int_equal(ew__pool_dial(&config, &other), EW_OK);
     most = 5;
     for (int i = 0; i < 20; i++) {
         memset(&a[i], 0, sizeof a[i]);
         a[i].call = ew__call_new(&w.loop.executor, &asker, &a[i]);
         a[i].call->key = EW_STR("mute");
-        ew__pool_open(&other, a[i].call);
+        ew__pool_open(other, a[i].call);
     }
-    assert_int_equal(other.n_dialling, 4);
-    while (other.n_waiting > 0)
+    assert_int_equal(ew__dial_pool_of(other)->n_dials, 4);
+    while (other->queue.n > 0)
         run_ms(&w, 5);
-    assert_int_equal(other.n_links, 4);
+    assert_int_equal(other->n_links, 4);
     ew__call_cancel(a[0].call, EW__CANCEL_ASKED);
     run_until_logged(&w, "aside cancel 0");
     ew__call_cancel(a[1].call, EW__CANCEL_ASKED);
-    ew__pool_close(&other, on_pool_closed);
+    ew__pool_close(other, on_pool_closed);
     run_until(&w, &n_pool_closed, 1);
-    assert_int_equal(other.asides.n, 0);
-    ew__pool_done(&other);
+    assert_int_equal(other->one_shots.n, 0);
+    ew__pool_free(other);
     n_pool_closed = 0;
     finish();
 }
@@ -454,7 +449,7 @@ static void no_memory(void **state) {
         a.call = ew__call_new(&w.loop.executor, &asker, &a);
         if (a.call) {
             a.call->key = EW_STR("pid");
-            ew__pool_open(&pool, a.call);
+            ew__pool_open(pool, a.call);
             run_until(&w, &a.n_ends, 1);
         }
         assert_true(!a.call || a.n_ends == 1);
@@ -488,7 +483,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(it_hangs_up),
         cmocka_unit_test(it_is_stuck),
         cmocka_unit_test(nobody_is_left),
-        cmocka_unit_test(aside),
+        cmocka_unit_test(one_shot),
         cmocka_unit_test(dialled),
         cmocka_unit_test(no_memory),
     };

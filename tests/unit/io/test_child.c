@@ -282,7 +282,7 @@ static void note_end(void *ud, const char *how) {
 }
 
 /* A program that reaches us by another way: both its outputs are logged, and the signal comes at once. */
-static void companion(void **state) {
+static void managed_process(void **state) {
     static const char *const vars[] = {"EW_ONE=1", "PATH=/bin:/usr/bin", NULL};
     (void)state;
     world w;
@@ -292,7 +292,7 @@ static void companion(void **state) {
                        .argv = SHELL("trap 'echo signal; exit 5' TERM; echo out $EW_ONE $PATH $EW_TWO; echo err >&2; "
                                      "while :; do sleep 0.05; done"),
                        .vars = vars,
-                       .companion = true,
+                       .managed = true,
                        .ended = note_end,
                        .ended_ud = how};
     assert_int_equal(setenv("EW_ONE", "0", 1), 0);
@@ -314,14 +314,14 @@ static void companion(void **state) {
 }
 
 /* One that has something to say to us: its standard output is the stream, its standard error is logged. */
-static void companion_that_tells(void **state) {
+static void process_that_announces(void **state) {
     (void)state;
     world w;
     end e;
     char how[64] = "";
     ew__where where = {.kind = EW__WHERE_CHILD,
                        .argv = SHELL("echo out; echo err >&2; exit 6"),
-                       .companion = true,
+                       .managed = true,
                        .tells = true,
                        .ended = note_end,
                        .ended_ud = how};
@@ -347,7 +347,7 @@ static void grace(void **state) {
     ew__where where = {.kind = EW__WHERE_CHILD,
                        .argv = SHELL("trap 'sleep 2.6; echo finished >&2; exit 0' TERM; echo ready >&2; "
                                      "while :; do sleep 0.05; done"),
-                       .companion = true,
+                       .managed = true,
                        .grace_ms = 20000};
     world_init(&w);
     end_init(&e, &w);
@@ -519,8 +519,8 @@ int main(void) {
         cmocka_unit_test(grandchildren),
         cmocka_unit_test(descriptors_of_a_child),
         cmocka_unit_test(own_group_and_plain_signals),
-        cmocka_unit_test(companion),
-        cmocka_unit_test(companion_that_tells),
+        cmocka_unit_test(managed_process),
+        cmocka_unit_test(process_that_announces),
         cmocka_unit_test(grace),
         cmocka_unit_test(nothing_is_left),
         cmocka_unit_test(nobody_to_reap),

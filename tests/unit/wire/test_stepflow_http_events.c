@@ -352,7 +352,7 @@ static void test_wire_stepflow_http_events__no_way_to_reply(void **state) {
         rig_call *rc = begin_stream(&w, &pair);
         ew__conn *conn = &pair->end[RIG_CLIENT].conn;
         ew__conn_ops ops = *conn->ops;
-        ops.aside = how ? busy : NULL;
+        ops.one_shot = how ? busy : NULL;
         conn->ops = &ops;
         say_event(&w, pair, RPC "'id':1,'method':'m','params':{}}");
         check_failed(rc, EW_STATUS_RESOURCE_EXHAUSTED, EW_ORIGIN_LOCAL,
