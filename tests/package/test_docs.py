@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """docs/api is what the headers say; every public function, every verb and the configuration file have a man page, and mandoc and man like them.
-The table of threats names code and tests that exist. tests/README.md has a row for each module.
+The table of threats names code and tests that exist. tests/README.md has a row for each module. ARCHITECTURE.md and
+docs/internals name files and functions that exist.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -205,6 +206,42 @@ class TestsPage(unittest.TestCase):
             for name in re.findall(r"`([^`]+)`", others.replace("`EW_SHARED`", "")):
                 place = "../fuzz/%s.c" % name if name.startswith("fuzz_") else name
                 self.assertTrue(list((ROOT / "tests").glob(place)), name)
+
+
+class Internals(unittest.TestCase):
+    """ARCHITECTURE.md and docs/internals name files and functions that exist."""
+
+    FILE = r"`((?:src|tests|include|tools)/[\w./-]+)`"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.walks = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+        pages = [ROOT / "ARCHITECTURE.md", ROOT / "tests" / "README.md", *(ROOT / "docs" / "internals").glob("*.md")]
+        cls.pages = {page.name: page.read_text(encoding="utf-8") for page in pages}
+        files = [file for folder in ("src", "include") for file in (ROOT / folder).rglob("*.[ch]")]
+        cls.code = "".join(file.read_text(encoding="utf-8") for file in files)
+
+    def test_files(self):
+        for page, text in self.pages.items():
+            for name in re.findall(self.FILE, text):
+                self.assertTrue((ROOT / name).exists(), "%s: %s" % (page, name))
+
+    def test_names(self):
+        for page, text in self.pages.items() - {("README.md", self.pages["README.md"])}:
+            for name in re.findall(r"`(?:struct )?((?:ew_|ew__|EW_|EW__)\w+\w)", text):
+                self.assertTrue(re.search(r"\b%s\b" % name, self.code), "%s: %s" % (page, name))
+
+    def test_size(self):
+        self.assertLessEqual(len(self.walks.splitlines()), 250)
+
+    def test_walks(self):
+        """Each function that a step names is defined in a file that the step names."""
+        steps = re.findall(r"^\d+\. (.*(?:\n   +.*)*)", self.walks, re.M)
+        self.assertGreater(len(steps), 20)
+        for step in steps:
+            code = "".join((ROOT / name).read_text(encoding="utf-8") for name in re.findall(self.FILE, step))
+            for name in re.findall(r"`(\w+)`", step):
+                self.assertTrue(re.search(r"(?m)^\w[^\n;=]*\b%s\(" % name, code), "%s: %s" % (name, step))
 
 
 if __name__ == "__main__":
