@@ -33,7 +33,7 @@ static void check_span(const ew__zone *zone, int64_t t) {
 
 static void search(const ew_env *env, const char *schedule, ew__zone *zone, int64_t after) {
     ew__cron *cron = NULL;
-    check(ew__cron_parse(env, ew_str_from(schedule), NULL, &cron, NULL, 0) == EW_OK);
+    check(ew__cron_parse(env, ew_str_from(schedule), NULL, NULL, &cron, NULL, 0) == EW_OK);
     ew__cron_set_zone(env, cron, zone);
     for (int i = 0; i < 4; i++) {
         int64_t next = ew__cron_next(cron, after);

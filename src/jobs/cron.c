@@ -219,8 +219,8 @@ static bool read_schedule(reader *r, ew_str text) {
     return true;
 }
 
-ew_err ew__cron_parse(const ew_env *env, ew_str schedule, const char *zone, ew__cron **ret, char *problem,
-                      size_t problem_size) {
+ew_err ew__cron_parse(const ew_env *env, ew_str schedule, const char *zone, ew__zone_opener open_zone, ew__cron **ret,
+                      char *problem, size_t problem_size) {
     ew__cron *cron = ew__zalloc(env, sizeof *cron);
     reader r = {.cron = cron, .problem = problem, .problem_size = problem ? problem_size : 0};
     *ret = NULL;
@@ -230,8 +230,8 @@ ew_err ew__cron_parse(const ew_env *env, ew_str schedule, const char *zone, ew__
         return EW_ENOMEM;
     ew_err err = read_schedule(&r, schedule) ? EW_OK : EW_EINVAL;
     if (err == EW_OK && zone && zone[0] && strcmp(zone, "UTC") != 0) {
-        ew__zone *opened;
-        err = ew__zone_open(env, zone, &opened);
+        ew__zone *opened = NULL;
+        err = open_zone ? open_zone(env, zone, &opened) : EW_ENOTFOUND;
         ew__cron_set_zone(env, cron, opened);
         if (err == EW_ENOTFOUND)
             (void)refuse(&r, "%sthere is no zone '%s'", "", ew_str_from(zone));

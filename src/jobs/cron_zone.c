@@ -5,12 +5,8 @@
  */
 #include "jobs/cron_zone.h"
 
-#include <stdio.h>
-
 #include "base/mem.h"
 
-#define FOLDER "/usr/share/zoneinfo/"
-#define FILE_MAX ((size_t)256 * 1024)
 #define DAY INT64_C(86400)
 #define TIME_MAX (INT64_C(1) << 59) /* RFC 8536: no file has earlier times; what is added to one must not overflow */
 #define OFFSET_MAX (26 * 3600)      /* of RFC 8536: -25 h < offset < 26 h */
@@ -249,38 +245,7 @@ ew_err ew__zone_parse(const ew_env *env, const uint8_t *bytes, size_t n, ew__zon
     return EW_OK;
 }
 
-/* Letters, digits and what stands between them: no way out of the folder. */
-static bool is_name(const char *name) {
-    size_t n = strlen(name);
-    if (n == 0 || n > 100 || name[0] == '/' || name[n - 1] == '/')
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        char c = name[i];
-        bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        if (!plain && c != '/' && c != '_' && c != '-' && c != '+')
-            return false;
-    }
-    return true;
-}
-
-ew_err ew__zone_open(const ew_env *env, const char *name, ew__zone **ret) {
-    char path[sizeof FOLDER + 104];
-    *ret = NULL;
-    if (!is_name(name))
-        return EW_ENOTFOUND;
-    (void)snprintf(path, sizeof path, "%s%s", FOLDER, name);
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return EW_ENOTFOUND;
-    uint8_t *bytes = ew__alloc(env, FILE_MAX);
-    size_t n = bytes ? fread(bytes, 1, FILE_MAX, file) : 0;
-    (void)fclose(file);
-    ew_err err = !bytes ? EW_ENOMEM : n == FILE_MAX ? EW_ENOTFOUND : ew__zone_parse(env, bytes, n, ret);
-    ew__free(env, bytes, FILE_MAX);
-    return err;
-}
-
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 /* By the rule, for any time; the span is cut at the last change of the file by the caller. */
 static void at_rule(const ew__zone *zone, int64_t t, ew__zone_span *ret) {

@@ -1,6 +1,6 @@
 /*
- * jobs/cron_zone.h: what the clocks of a place show: read from the system's zone files (TZif, RFC 8536) without libc's
- * zone functions, which keep one zone for the whole process. Pure but for the file. May include: base.
+ * jobs/cron_zone.h: the local time of a zone, by the bytes of its zone file (TZif, RFC 8536). libc's zone functions keep
+ * one zone for the whole process. Pure. May include: base.
  */
 #ifndef EW_JOBS_CRON_ZONE_H
 #define EW_JOBS_CRON_ZONE_H
@@ -9,9 +9,9 @@
 
 typedef struct ew__zone ew__zone;
 
-/* EW_OK; EW_ENOTFOUND: no such zone, or its file cannot be read; EW_ENOMEM. */
-ew_err ew__zone_open(const ew_env *env, const char *name, ew__zone **ret);
-/* The same from the bytes of a file. */
+/* Opens a zone by its name, "Europe/Berlin". EW_OK; EW_ENOTFOUND: no such zone; EW_ENOMEM. */
+typedef ew_err (*ew__zone_opener)(const ew_env *env, const char *name, ew__zone **ret);
+/* From the bytes of a zone file. EW_OK; EW_ENOTFOUND: it is invalid; EW_ENOMEM. */
 ew_err ew__zone_parse(const ew_env *env, const uint8_t *bytes, size_t n, ew__zone **ret);
 void ew__zone_free(const ew_env *env, ew__zone *zone);
 

@@ -94,6 +94,7 @@ typedef struct ew__worker_options {
     size_t n_queues; /* 0: "default" */
     const ew__worker_cron *crons;
     size_t n_crons;
+    ew__zone_opener open_zone; /* for schedules; NULL: all are in UTC */
     ew__policy policy;
     uint32_t concurrency; /* jobs at a time; 0: 10 */
     uint64_t lease_ms;    /* 15 s */

@@ -175,7 +175,8 @@ static ew_err add(ew__worker *worker, const ew__worker_cron *from, char *problem
         return EW_EINVAL;
     }
     memcpy(zone, from->zone.len ? from->zone.ptr : "", from->zone.len);
-    ew_err err = ew__cron_parse(worker->env, from->schedule, zone, &cron->cron, why, sizeof why);
+    ew_err err =
+        ew__cron_parse(worker->env, from->schedule, zone, worker->options.open_zone, &cron->cron, why, sizeof why);
     if (err == EW_ENOMEM)
         return err;
     if (err != EW_OK) {

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "client/target.h"
+#include "gateway/zone_files.h"
 #include "program/default_store.h"
 #include "base/util.h"
 #include "jobs/cron.h"
@@ -173,8 +174,8 @@ static void check_schedule(const ew_env *env, ew__config *config, const ew__conf
     if (!schedule->cron.schedule || schedule->node->bad) {
         return;
     }
-    ew_err err =
-        ew__cron_parse(env, ew_str_from(schedule->cron.schedule), schedule->cron.zone, &cron, problem, sizeof problem);
+    ew_err err = ew__cron_parse(env, ew_str_from(schedule->cron.schedule), schedule->cron.zone, ew__zone_open, &cron,
+                                problem, sizeof problem);
     if (err == EW_ENOTFOUND) {
         problem_at(config, schedule->node, "zone", "zone", *problem ? problem : "there is no such zone");
     } else if (err == EW_ENOMEM) {

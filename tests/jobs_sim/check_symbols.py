@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
-"""The objects of src/queue use nothing of the C library that tells the time, throws dice, waits or talks to anybody.
+"""The objects of src/jobs use nothing of the C library that tells the time, throws dice, waits or talks to anybody.
 
-What is in the project is fine (ew_...). Files are read by cron_zone.c only: the system's zone files.
+What is in the project is fine (ew_...).
 Usage: check_symbols.py NM OBJECT...        SPDX-License-Identifier: Apache-2.0
 """
-import pathlib
 import re
 import subprocess
 import sys
 
 ALLOWED = {"memchr", "memcmp", "memcpy", "memmove", "memset", "strcmp", "strlen", "snprintf"}
-FILES = {"fopen", "fread", "fclose"}
 # What compilers add by themselves: checked versions of the above, the stack protector, sanitizers, coverage.
 COMPILER = re.compile(
     r"__stack_chk_fail|__(a|ub|t|l)san_\w+|__sanitizer_\w+|__llvm_\w+|__gcov_\w+|__cyg_\w+|_GLOBAL_OFFSET_TABLE_|bcmp|"
@@ -26,11 +24,10 @@ def used(nm, path):
 
 
 def problems(nm, path):
-    allowed = ALLOWED | (FILES if pathlib.Path(path).name.startswith("cron_zone.") else set())
     for name in sorted(used(nm, path)):
         checked = CHECKED.match(name)
         plain = checked.group(1) if checked else name
-        if plain.startswith(("ew_", "ew__")) or plain in allowed or COMPILER.fullmatch(name):
+        if plain.startswith(("ew_", "ew__")) or plain in ALLOWED or COMPILER.fullmatch(name):
             continue
         yield f"{path}: uses {name}"
 

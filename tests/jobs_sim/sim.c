@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "jobs_sim/sim.h"
+#include "gateway/zone_files.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,6 +63,7 @@ static void fill_options(const sim *s, ew__worker_options *o, ew__worker_queue *
                               .n_queues = SIM_QUEUES,
                               .crons = crons,
                               .n_crons = s->o.crons ? 2 : 0,
+                              .open_zone = ew__zone_open,
                               .concurrency = s->o.concurrency,
                               .lease_ms = SIM_LEASE_MS,
                               .scan_ms = 1000,

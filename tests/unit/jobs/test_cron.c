@@ -15,6 +15,7 @@
 
 #include "base/when.h"
 #include "jobs/cron.h"
+#include "gateway/zone_files.h"
 #include "jobs/cron_zone.h"
 #include "support/fail_env.h"
 
@@ -28,7 +29,8 @@ static int64_t at(const char *text) {
 static ew__cron *parse(const char *schedule, const char *zone) {
     ew__cron *cron = NULL;
     char problem[200] = "";
-    if (ew__cron_parse(ew_env_default(), ew_str_from(schedule), zone, &cron, problem, sizeof problem) != EW_OK)
+    if (ew__cron_parse(ew_env_default(), ew_str_from(schedule), zone, ew__zone_open, &cron, problem, sizeof problem) !=
+        EW_OK)
         fail_msg("%s: %s", schedule, problem);
     return cron;
 }
@@ -173,10 +175,12 @@ static void test_jobs_cron__other_zones(void **state) {
 static void refuse(const char *schedule, const char *zone, ew_err expected, const char *words) {
     ew__cron *cron = (void *)&cron;
     char problem[200] = "";
-    ew_err err = ew__cron_parse(ew_env_default(), ew_str_from(schedule), zone, &cron, problem, sizeof problem);
+    ew_err err =
+        ew__cron_parse(ew_env_default(), ew_str_from(schedule), zone, ew__zone_open, &cron, problem, sizeof problem);
     if (err != expected || !strstr(problem, words) || cron)
         fail_msg("'%s': %s, '%s', not '%s'", schedule, ew_err_name(err), problem, words);
-    assert_int_equal(ew__cron_parse(ew_env_default(), ew_str_from(schedule), zone, &cron, NULL, 0), expected);
+    assert_int_equal(ew__cron_parse(ew_env_default(), ew_str_from(schedule), zone, ew__zone_open, &cron, NULL, 0),
+                     expected);
 }
 
 static void test_jobs_cron__bad_ones(void **state) {
@@ -345,7 +349,7 @@ static void test_jobs_cron__odd_times(void **state) {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         ew__cron *cron;
         assert_int_equal(ew__zone_parse(env, bytes, zone_with(bytes, good[i]), &zone), EW_OK);
-        assert_int_equal(ew__cron_parse(env, EW_STR("0 1 * * *"), NULL, &cron, NULL, 0), EW_OK);
+        assert_int_equal(ew__cron_parse(env, EW_STR("0 1 * * *"), NULL, NULL, &cron, NULL, 0), EW_OK);
         ew__cron_set_zone(env, cron, zone);
         assert_true(ew__cron_next(cron, 0) == 2 * 3600 * 1000); /* 1:00 there is 2:00 of the next day in UTC */
         ew__cron_free(env, cron);
@@ -392,7 +396,8 @@ static void test_jobs_cron__no_memory(void **state) {
     for (uint64_t n = 1;; n++) {
         ew__cron *cron;
         ew__test_env_fail_at(&t, n, false);
-        ew_err err = ew__cron_parse(&t.env, EW_STR("@daily"), has_zones() ? "Europe/Berlin" : NULL, &cron, NULL, 0);
+        ew_err err = ew__cron_parse(&t.env, EW_STR("@daily"), has_zones() ? "Europe/Berlin" : NULL, ew__zone_open,
+                                    &cron, NULL, 0);
         bool failed = ew__test_env_failed(&t) > 0;
         assert_int_equal(err, failed ? EW_ENOMEM : EW_OK);
         ew__cron_free(&t.env, cron);

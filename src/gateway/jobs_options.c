@@ -1,8 +1,9 @@
 /*
- * program/jobs_options.c: what a worker was asked to do: checked, completed and copied.
+ * gateway/jobs_options.c: checks, completes and copies the options of a worker.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gateway/app.h"
+#include "gateway/zone_files.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -155,7 +156,8 @@ static ew_err name_cron(reading *r, const ew_worker_cron *from, ew__worker_cron 
 static ew_err check_schedule(reading *r, const ew_worker_cron *from) {
     ew__cron *cron = NULL;
     char why[120] = "";
-    ew_err err = ew__cron_parse(r->self->env, ew_str_from(from->schedule), from->zone, &cron, why, sizeof why);
+    ew_err err =
+        ew__cron_parse(r->self->env, ew_str_from(from->schedule), from->zone, ew__zone_open, &cron, why, sizeof why);
     ew__cron_free(r->self->env, cron);
     if (err == EW_OK || err == EW_ENOMEM)
         return err;
@@ -241,6 +243,7 @@ ew_err ew__app_jobs_read(ew__app_jobs *self, const ew_worker_options *options, c
     to->concurrency = from->concurrency ? from->concurrency : all_places(self);
     to->lease_ms = from->lease_ms;
     to->burst = from->burst;
+    to->open_zone = ew__zone_open;
     to->pid = (uint32_t)getpid();
     return EW_OK;
 }
