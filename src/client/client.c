@@ -192,6 +192,24 @@ ew_err ew__client_check(const char *target, const ew_client_options *options, ew
     return err;
 }
 
+/*
+ * Schemes of targets that are reached over TCP, for messages. tls: the first three with TLS; else those without it and
+ * without HTTP, the last one first.
+ */
+static void list_tcp_schemes(bool tls, char *out, size_t size) {
+    const char *items[8];
+    const ew_scheme *scheme;
+    size_t n = 0, most = tls ? 3 : 8;
+    for (size_t i = 0; (scheme = ew_scheme_at(i)) != NULL && n < most; i++) {
+        if (scheme->reach != EW_REACH_TCP || scheme->tls != tls || (!tls && scheme->http))
+            continue;
+        memmove(items + 1, items, (tls ? 0 : n) * sizeof *items);
+        items[tls ? n : 0] = scheme->text;
+        n++;
+    }
+    ew__enumerate(out, size, items, n, tls ? ", " : " or ");
+}
+
 /* Certificates: those that it shows, and those that it trusts. */
 static ew_err open_tls(ew_client *client, const ew_client_options *options, const char **ret_problem) {
     static _Thread_local char problem[EW__TLS_PROBLEM];
@@ -199,7 +217,10 @@ static ew_err open_tls(ew_client *client, const ew_client_options *options, cons
     const ew_tls_options *tls = options ? &options->tls : &none;
     bool listens = client->target.kind == EW__WHERE_LISTEN;
     if (!client->target.scheme->tls && ew__tls_is_set(tls)) {
-        *ret_problem = "this target speaks no TLS; those that do are https://, jsonrpcs://, rrqs:// and so on";
+        char schemes[128];
+        list_tcp_schemes(true, schemes, sizeof schemes);
+        (void)snprintf(problem, sizeof problem, "this target speaks no TLS; those that do are %s and so on", schemes);
+        *ret_problem = problem;
         return EW_EINVAL;
     }
     if (!client->target.scheme->tls)
@@ -246,12 +267,14 @@ static void init_site(ew_client *client) {
                               .blobs = client->blobs.store,
                               .blob_api = ew_str_from(client->blobs.url),
                               .telemetry = ew_str_from(client->telemetry ? client->telemetry : "")};
+    list_tcp_schemes(false, client->plain, sizeof client->plain);
     client->where = (ew__where){.kind = target->kind,
                                 .host = target->host,
                                 .port = target->port,
                                 .path = target->path,
                                 .tls = client->tls,
                                 .tls_http = target->scheme->http,
+                                .tls_plain = client->plain,
                                 .argv = (const char *const *)client->command,
                                 .inherited = client->inherited,
                                 .vars = target->kind == EW__WHERE_LISTEN ? client->vars : NULL,

@@ -21,6 +21,7 @@ struct ew_client {
     unsigned processes;    /* of the command, at a target that is dialled; 0: none */
     unsigned connections;  /* fixed; 0: as many as calls need */
     bool announces;        /* there is a command that says itself where it listens */
+    char plain[64];        /* ew__where.tls_plain */
     const char *telemetry; /* URL, or NULL */
     const char *vars[8];   /* "NAME=VALUE", NULL-ended: what the command's environment has beside what it inherits */
     size_t n_vars;

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gateway/app.h"
-#include "wire/http/codec.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -140,7 +139,7 @@ static ew_err check(ew_app *app, const char *reachable) {
 
 static void warn_hosts(const ew_app *app) {
     for (size_t i = 0; i < app->n_allow_hosts; i++) {
-        const char *problem = ew__http_host_problem(ew_str_from(app->allow_hosts[i]));
+        const char *problem = ew__wire_carrier()->host_problem(ew_str_from(app->allow_hosts[i]));
         if (problem)
             ew__log(app->env, EW_LOG_WARN, "access", "allowed host \"%s\" matches no request: %s", app->allow_hosts[i],
                     problem);

@@ -248,33 +248,38 @@ ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler, void *
 
 /* ---- listeners ---- */
 
-/* What wires are called inside TLS. */
-static const struct {
-    const char *name, *wire;
-} secure_wires[] = {{"tls", "any"},           {"https", "http"}, {"jsonrpcs", "jsonrpc"},
-                    {"wss", "reflection"},    {"rrqs", "rrq"},   {"reflections", "reflection"},
-                    {"stepflows", "stepflow"}};
-
-static ew_str plain_name(ew_str name, bool *ret_tls) {
-    for (size_t i = 0; i < sizeof secure_wires / sizeof *secure_wires; i++)
-        if ((*ret_tls = ew__str_is(name, ew_str_from(secure_wires[i].name))))
-            return ew_str_from(secure_wires[i].wire);
-    return name;
-}
-
 static ew_err split_wire(ew_app *app, const char **address, const ew__wire **wire, bool *ret_tls) {
     const char *equals = strchr(*address, '=');
     *wire = NULL;
     if (!equals)
         return EW_OK;
-    ew_str name = ew__str(*address, (size_t)(equals - *address)), plain = plain_name(name, ret_tls);
+    ew_str name = ew__str(*address, (size_t)(equals - *address));
     *address = equals + 1;
-    if (ew__str_is(plain, EW_STR("any")))
+    *ret_tls = ew__str_is(name, EW_STR("tls"));
+    if (*ret_tls || ew__str_is(name, EW_STR("any")))
         return EW_OK;
-    *wire = ew__wire_by_name(plain);
-    if (*wire && (*wire)->caps & EW__CAN_SERVE)
+    *wire = ew__wire_of_listener(name, ret_tls);
+    if (*wire)
         return EW_OK;
     set_error(app, "there is no wire %.*s in this build", (int)(name.len < 60 ? name.len : 60), name.ptr);
+    return EW_EINVAL;
+}
+
+static ew_err refuse_stdio(ew_app *app) {
+    char names[200] = "";
+    const ew__wire *const *wires = ew__wires(), *last = NULL;
+    for (size_t i = 0; wires[i]; i++)
+        last = wires[i]->caps & EW__CAN_STDIO ? wires[i] : last;
+    for (size_t i = 0; wires[i]; i++) {
+        size_t n = strlen(names);
+        if (wires[i]->caps & EW__CAN_STDIO)
+            (void)snprintf(names + n, sizeof names - n, "%s%s=stdio",
+                           n == 0             ? ""
+                           : wires[i] == last ? " or "
+                                              : ", ",
+                           wires[i]->name);
+    }
+    set_error(app, "standard input and output carry %s; stdio alone finds out which", names);
     return EW_EINVAL;
 }
 
@@ -328,10 +333,8 @@ ew_err ew_app_listen(ew_app *app, const char *address) {
         return EW_EINVAL;
     if (is_passed(app, &listener->address, wire))
         return EW_OK;
-    if (listener->address.kind == EW__ADDR_STDIO && wire && !(wire->caps & EW__CAN_STDIO)) {
-        set_error(app, "standard input and output carry jsonrpc=stdio or stepflow=stdio; stdio alone finds out which");
-        return EW_EINVAL;
-    }
+    if (listener->address.kind == EW__ADDR_STDIO && wire && !(wire->caps & EW__CAN_STDIO))
+        return refuse_stdio(app);
     if (listener->address.kind == EW__ADDR_STDIO && tls) {
         set_error(app, "standard input and output carry no TLS");
         return EW_EINVAL;

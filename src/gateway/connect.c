@@ -98,9 +98,8 @@ ew_err ew_app_connect(ew_app *app, const char *url) {
     ew__app_connect *connect = ew__zalloc(app->env, sizeof *connect);
     if (!connect)
         return ew__app_failed(app, EW_ENOMEM, "cannot add a manager");
-    ew_err err = ew__wire_by_name(EW_STR("reflection"))
-                     ? ew__manager_url_parse(url, &connect->url, &problem)
-                     : fail(EW_EUNSUPPORTED, "there is no wire reflection in this build", &problem);
+    ew_err err = ew__wire_upgrade() ? ew__manager_url_parse(url, &connect->url, &problem)
+                                    : fail(EW_EUNSUPPORTED, "this build has no wire for managers", &problem);
     if (err != EW_OK) {
         (void)snprintf(app->error, sizeof app->error, "%s", problem);
         ew__free(app->env, connect, sizeof *connect);
@@ -160,8 +159,8 @@ static ew_err start(ew__app_connect *connect, size_t index) {
                        .host = connect->url.host,
                        .tls = connect->url.tls ? app->tls.dials : NULL,
                        .tls_http = true};
-    err = ew__connector_init(&connect->connector, &app->loops[index % app->n_loops].loop,
-                             ew__wire_by_name(EW_STR("reflection")), &site, &app->registry, &where);
+    err = ew__connector_init(&connect->connector, &app->loops[index % app->n_loops].loop, ew__wire_upgrade(), &site,
+                             &app->registry, &where);
     if (err != EW_OK)
         return err;
     connect->made = true;

@@ -312,7 +312,7 @@ static bool awaits_runtimes(const ew__app_jobs *self) {
     if (executor->now - self->started_at >= EW__MS(ew__app_runtime_grace_ms(app)))
         return false;
     for (size_t i = 0; i < app->n_listeners; i++)
-        if (app->listeners[i].for_peers || app->listeners[i].wire == ew__wire_by_name(EW_STR("reflection")))
+        if (app->listeners[i].for_peers || (app->listeners[i].wire && app->listeners[i].wire->upgrade))
             return true;
     return false;
 }

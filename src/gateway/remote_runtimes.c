@@ -152,7 +152,7 @@ static ew__remote *new_remote(ew__remotes *all, ew__server *server, ew__runtime 
     atomic_init(&remote->upstream.base.refs, 1);
     remote->upstream.base.free = free_remote;
     remote->upstream.base.open = ew__source_open_upstream;
-    remote->upstream.base.refuses = ew__wire_by_name(EW_STR("reflection"))->refuses;
+    remote->upstream.base.refuses = ew__wire_upgrade()->refuses;
     remote->upstream.base.traces = true;
     remote->upstream.executor = &server->loop->executor;
     remote->upstream.open = open_on_runtime;

@@ -8,8 +8,6 @@
  */
 #include "gateway/app.h"
 #include "base/thread.h"
-#include "wire/stepflow/sniff.h"
-#include "wire/stepflow/stepflow.h"
 #include <stdio.h>
 
 #define DEFAULT_LISTENER "127.0.0.1:3400"
@@ -275,37 +273,28 @@ static void on_stdio_end(ew__server *server) {
         ew_app_stop(app);
 }
 
-/* Standard input without a wire: of those that it can be, a workflow runtime begins in a way of its own. */
-static const ew__wire *choose_stdio(const uint8_t *bytes, size_t n, bool last) {
-    int verdict = ew__sf_sniff_line(bytes, n);
-    if (verdict == 0 && !last)
-        return NULL;
-    return ew__wire_by_name(verdict > 0 ? EW_STR("stepflow") : EW_STR("jsonrpc"));
-}
-
 /* Some wires are carried by another: the one that a listener's connections begin with. */
 static const ew__wire *prepare_site(const ew_app *app, const ew__app_listener *listener, ew__site *site) {
-    const ew__wire *wire = listener->wire, *http = ew__wire_by_name(EW_STR("http"));
-    const ew__wire *reflection = ew__wire_by_name(EW_STR("reflection"));
-    site->telemetry = ew_str_from(app->telemetry_url ? app->telemetry_url : ""); /* runtimes that dial us are told */
+    const ew__wire *wire = listener->wire, *carrier = ew__wire_carrier(), *guest = ew__wire_guest();
+    site->telemetry = ew_str_from(app->telemetry_url ? app->telemetry_url : ""); /* for runtimes that connect to us */
     if (!wire) {
-        site->upgrade = reflection;
-        site->guest = &ew__stepflow_guest;
-    } else if (wire == reflection) { /* its WebSockets begin as HTTP, and nothing else is welcome */
-        site->upgrade = reflection;
+        site->upgrade = ew__wire_upgrade();
+        site->guest = guest ? guest->guest : NULL;
+    } else if (wire->upgrade) { /* its WebSockets begin as HTTP, and nothing else is served */
+        site->upgrade = wire;
         site->only_upgrade = true;
-        return http;
-    } else if (wire == &ew__wire_stepflow && listener->address.kind != EW__ADDR_STDIO) { /* bodies of HTTP */
-        site->guest = &ew__stepflow_guest;
+        return carrier;
+    } else if (wire->guest && listener->address.kind != EW__ADDR_STDIO) {
+        site->guest = wire->guest;
         site->only_guest = true;
-        return http;
+        return carrier;
     }
     return wire;
 }
 
 /* The requests under /jobs of one loop; NULL: this listener does not serve them. */
 static const ew__http_guest *jobs_guest(const ew_app *app, const ew__app_listener *listener, size_t loop) {
-    bool serves = !listener->wire || listener->wire == ew__wire_by_name(EW_STR("http"));
+    bool serves = !listener->wire || listener->wire == ew__wire_carrier();
     return app->jobs && serves ? &app->jobs->http[loop].http.guest : NULL;
 }
 
@@ -319,7 +308,7 @@ static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
                      .jobs = jobs_guest(app, listener, 0)};
     const ew__wire *wire = prepare_site(app, listener, &site);
     bool stdio = listener->address.kind == EW__ADDR_STDIO;
-    ew_err err = stdio ? ew__server_stdio(&app->loops[0].server, wire, choose_stdio, &site)
+    ew_err err = stdio ? ew__server_stdio(&app->loops[0].server, wire, ew__wire_choose_stdio, &site)
                        : ew__address_probe(&listener->address);
     app->loops[0].server.on_stdio_end = on_stdio_end;
     for (size_t i = 0; i < app->n_loops && err == EW_OK && !stdio; i++) {

@@ -255,6 +255,7 @@ typedef struct ew__where {
     void *ended_ud;               /* of both */
     struct ew__tls_context *tls;  /* TCP: speak TLS with it, which must be the one whom `host` names; NULL: plain */
     bool tls_http;                /* ... and HTTP inside */
+    const char *tls_plain;        /* ... else schemes without TLS, "a:// or b://", for messages; may be NULL */
 } ew__where;
 
 typedef struct ew__dial ew__dial;

@@ -287,6 +287,15 @@ static bool is_tls(const ew__tls *tls, uint8_t first) {
     return first == RECORD_HANDSHAKE || first == (tls->serves ? SSL2_HELLO : RECORD_ALERT);
 }
 
+static void meet_plain_server(ew__stream *stream) {
+    const ew__tls *tls = stream->tls;
+    char why[160];
+    const char *plain = tls->http ? NULL : tls->plain;
+    (void)snprintf(why, sizeof why, "the server did not answer in TLS; is it %s%s%s?",
+                   tls->http ? "http://" : "a target without the s", plain ? ", " : "", plain ? plain : "");
+    fail(stream, EW_EPROTO, why);
+}
+
 static bool check_first(ew__stream *stream, uint8_t first) {
     ew__tls *tls = stream->tls;
     if (tls->begun)
@@ -297,9 +306,7 @@ static bool check_first(ew__stream *stream, uint8_t first) {
     if (tls->serves)
         meet_plain_client(stream, first);
     else
-        fail(stream, EW_EPROTO,
-             tls->http ? "the server did not answer in TLS; is it http://?"
-                       : "the server did not answer in TLS; is it a target without the s, rrq:// or jsonrpc://?");
+        meet_plain_server(stream);
     return false;
 }
 
@@ -530,6 +537,7 @@ ew_err ew__stream_secure_dialled(ew__stream *stream, ew__loop *loop, const ew__w
         return EW_ENOMEM;
     }
     stream->tls = tls;
+    tls->plain = where->tls_plain;
     tls->done = done;
     tls->ud = ud;
     ew__stream_start(stream, loop, &dial_events, &tls->nothing);

@@ -30,11 +30,12 @@ typedef struct ew__tls {
     size_t uncounted; /* bytes that have come since the last that were the owner's */
     uint8_t state;    /* ew__tls_state */
     bool serves;
-    bool http;     /* what follows is HTTP */
-    bool begun;    /* something has come */
-    bool asked;    /* dialled: the server wants to see our certificate */
-    bool has_cert; /* dialled: there is one */
-    bool farewell; /* said */
+    bool http;         /* what follows is HTTP */
+    const char *plain; /* ew__where.tls_plain */
+    bool begun;        /* something has come */
+    bool asked;        /* dialled: the server wants to see our certificate */
+    bool has_cert;     /* dialled: there is one */
+    bool farewell;     /* said */
     char *client_cert;
     size_t client_cert_size;
     char host[256];              /* dialled: as in the target */

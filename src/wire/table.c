@@ -30,6 +30,45 @@ const ew__wire *ew__wire_carrier(void) {
     return wires[i];
 }
 
+const ew__wire *ew__wire_upgrade(void) {
+    size_t i = 0;
+    while (wires[i] && !wires[i]->upgrade)
+        i++;
+    return wires[i];
+}
+
+const ew__wire *ew__wire_guest(void) {
+    size_t i = 0;
+    while (wires[i] && !wires[i]->guest)
+        i++;
+    return wires[i];
+}
+
+const ew__wire *ew__wire_of_listener(ew_str name, bool *ret_tls) {
+    const ew_listener_name *entry;
+    for (size_t i = 0; (entry = ew_listener_name_at(i)) != NULL; i++)
+        if (ew__str_is(name, ew_str_from(entry->name))) {
+            *ret_tls = entry->tls;
+            return ew__wire_by_name(ew_str_from(entry->wire));
+        }
+    return NULL;
+}
+
+const ew__wire *ew__wire_choose_stdio(const uint8_t *bytes, size_t n, bool last) {
+    const ew__wire *other = NULL;
+    bool unclear = false;
+    for (size_t i = 0; wires[i]; i++) {
+        if (!(wires[i]->caps & EW__CAN_STDIO))
+            continue;
+        int verdict = wires[i]->sniff_stdio ? wires[i]->sniff_stdio(bytes, n) : -1;
+        if (verdict > 0)
+            return wires[i];
+        unclear = unclear || verdict == 0;
+        other = other || wires[i]->sniff_stdio ? other : wires[i];
+    }
+    return unclear && !last ? NULL : other;
+}
+
 const ew_start_word *ew__descriptor_start(const ew__descriptor *descriptor, ew_start_role role, bool option) {
     for (const ew_start_word *word = descriptor->start; word && word->name; word++)
         if (word->role == role && (word->argument != NULL) == option)

@@ -236,6 +236,12 @@ typedef enum ew__sharing {
 struct ew__wire {
     const char *name;
     const ew__descriptor *about; /* NULL: neither targets nor listeners name it */
+    /*
+     * How the carrier brings it (EW__CAN_CARRY), other than on standard input and output. upgrade: peers connect by the
+     * opening handshake of a WebSocket, and we call them. guest: its messages are bodies of requests; may be NULL.
+     */
+    bool upgrade;
+    const struct ew__http_guest *guest;
     unsigned caps;
     size_t serve_size;   /* of the peer when it serves; the connection's owner allocates it, cleared, aligned to 16 */
     size_t call_size;    /* when it calls */
@@ -246,6 +252,10 @@ struct ew__wire {
 
     /* Do these first bytes of a connection begin this wire? 1 yes, 0 not yet clear, -1 no. */
     int (*sniff)(const uint8_t *bytes, size_t n);
+    /* The same for standard input (EW__CAN_STDIO). NULL: it gets what no other wire recognises there. */
+    int (*sniff_stdio)(const uint8_t *bytes, size_t n);
+    /* What is wrong with a member of ew__site.allow_hosts, for people; NULL: nothing. The carrier's. */
+    const char *(*host_problem)(ew_str pattern);
 
     /* The members of ew__peer are set. On failure nothing is left behind. */
     ew_err (*init)(ew__peer *peer);
@@ -317,6 +327,14 @@ struct ew__wire {
 const ew__wire *const *ew__wires(void);
 /* The wire that carries others (EW__CAN_CARRY). */
 const ew__wire *ew__wire_carrier(void);
+/* The first wire whose peers are called on connections that they have opened (upgrade); NULL: there is none. */
+const ew__wire *ew__wire_upgrade(void);
+/* The first wire that is a guest of the carrier; NULL: there is none. */
+const ew__wire *ew__wire_guest(void);
+/* The wire of a listener's name (ew_listener_name), NULL: there is none. */
+const ew__wire *ew__wire_of_listener(ew_str name, bool *ret_tls);
+/* The wire that these first bytes of standard input begin. last: no more will come. NULL: not clear yet. */
+const ew__wire *ew__wire_choose_stdio(const uint8_t *bytes, size_t n, bool last);
 /* The wire of a target and the scheme that the target begins with. NULL: none, *ret_scheme is NULL. */
 const ew__wire *ew__wire_of_target(const char *target, const ew_scheme **ret_scheme);
 /* By name ("http"), or NULL. */

@@ -101,6 +101,7 @@ const ew__wire ew__wire_http = {
     .call_size = sizeof(ew__http_client),
     .scratch_size = sizeof(ew__http_scratch),
     .sniff = sniff,
+    .host_problem = ew__http_host_problem,
     .init = init,
     .reserve = reserve,
     .input = input,

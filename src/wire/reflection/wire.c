@@ -576,6 +576,7 @@ static const ew__descriptor about = {
 const ew__wire ew__wire_reflection = {
     .name = "reflection",
     .about = &about,
+    .upgrade = true,
     .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_INPUT | EW__CAN_CANCEL | EW__CAN_TRACE |
             EW__CAN_CONTEXT | EW__CAN_LIST | EW__CAN_MANY,
     .serve_size = sizeof(ew__rf_peer),

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/stepflow/lines.h"
+#include "wire/stepflow/sniff.h"
 
 #define NONE ((ew_str){NULL, 0})
 #define ID_MAX 512 /* of a message that is too long itself */
@@ -288,6 +289,7 @@ static const ew__descriptor about = {.info = &info,
 const ew__wire ew__wire_stepflow = {
     .name = EW__STEPFLOW_NAME,
     .about = &about,
+    .guest = &ew__stepflow_guest,
     .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_TRACE | EW__CAN_LIST | EW__CAN_DUPLEX | EW__CAN_MANY | EW__CAN_STDIO,
     .serve_size = sizeof(ew__sl_peer),
     .call_size = sizeof(ew__sl_peer),
@@ -295,6 +297,7 @@ const ew__wire ew__wire_stepflow = {
     .scratch_done = ew__sf_scratch_done,
     .told = ew__sf_told,
     .sniff = sniff,
+    .sniff_stdio = ew__sf_sniff_line,
     .init = init,
     .input = input,
     .eof = eof,
