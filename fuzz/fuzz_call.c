@@ -48,7 +48,6 @@ struct world {
     bool worker;                            /* handlers act on a worker thread */
     bool stubborn;                          /* handlers do not end when they are cancelled */
     bool elsewhere;                         /* the code that runs now is not on the loop thread */
-    ew__task *first, **last;                /* posted */
 };
 
 static size_t in_use; /* bytes of memory */
@@ -73,22 +72,10 @@ static uint64_t fuzz_wall(void *ud) { return fuzz_now(ud) / 1000000; }
 
 static bool is_here(const ew__executor *executor) { return !((const world *)(const void *)executor)->elsewhere; }
 
-static void on_post(ew__executor *executor, ew__task *task) {
-    world *w = ew__container_of(executor, world, executor);
-    task->next = NULL;
-    *w->last = task;
-    w->last = &task->next;
-}
-
-static const ew__executor_ops queue_ops = {.here = is_here, .post = on_post};
+static const ew__executor_ops queue_ops = {.here = is_here};
 
 static void run_posted(world *w) {
-    while (w->first) {
-        ew__task *task = w->first;
-        w->first = task->next;
-        if (!w->first)
-            w->last = &w->first;
-        task->fn(task);
+    while (ew__executor_run_tasks(&w->executor)) {
     }
 }
 
@@ -529,7 +516,6 @@ static void add_actions(world *w) {
 static void begin(world *w, const ew_env *env, const ew_limits *limits) {
     static const uint8_t address[EW__CLIENT_KEY] = {1};
     w->executor.ops = &queue_ops;
-    w->last = &w->first;
     check(ew__registry_init(&w->registry, env) == EW_OK);
     ew__executor_init(&w->executor, env, limits);
     w->executor.live_all = &w->live;

@@ -219,7 +219,7 @@ static void tell_all(world *w) {
     while (w->told.len > 0) {
         const char *newline = memchr(w->told.ptr, '\n', w->told.len);
         size_t n = (size_t)(newline - w->told.ptr);
-        ew__wire_rrq.told(w->scratch, w->executor, &(ew__principal){.kind = EW__WHO_STRANGER}, ew__str(w->told.ptr, n));
+        ew__wire_rrq.on_broadcast(w->scratch, w->executor, &(ew__principal){.kind = EW__WHO_STRANGER}, ew__str(w->told.ptr, n));
         ew__buf_drop(&w->told, n + 1);
     }
 }
@@ -486,8 +486,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     add_actions(&registry, &env);
     ew__executor_init(&executor, &env, &limits);
     world w = {.mode = data[0], .executor = &executor, .scratch = calloc(1, ew__wire_rrq.scratch_size)};
-    fuzz_others others = {.base = {.tell = on_tell}, .w = &w};
-    ew__site site = {.actions = ew__registry_get(&registry), .others = w.mode & OTHERS ? &others.base : NULL};
+    fuzz_others others = {.base = {.send = on_tell}, .w = &w};
+    ew__site site = {.actions = ew__registry_get(&registry), .broadcast = w.mode & OTHERS ? &others.base : NULL};
     check(w.scratch != NULL);
     ew__buf_init(&w.told, ew_env_default(), SIZE_MAX / 2);
     run(&w, &site, data + 1, size - 1);

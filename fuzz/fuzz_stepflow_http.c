@@ -381,7 +381,7 @@ static void hear_of_others(world *w, uint8_t what) {
     char text[100];
     int n = snprintf(text, sizeof text, "{\"jsonrpc\":\"2.0\",\"id\":\"" ID_HEAD "%d\",\"%s\":{}}", what & 7,
                      what & 8 ? "error" : "result");
-    ew__wire_stepflow.told(&w->asked, w->executor, &(ew__principal){.kind = EW__WHO_STRANGER},
+    ew__wire_stepflow.on_broadcast(&w->asked, w->executor, &(ew__principal){.kind = EW__WHO_STRANGER},
                            ew__str(text, (size_t)n));
 }
 
@@ -531,7 +531,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     add_actions(&registry, &env);
     ew__executor_init(&executor, &env, &limits);
     ew__blobs blobs = {.put = put, .get = get};
-    struct ew__broadcast others = {.tell = on_tell};
+    struct ew__broadcast others = {.send = on_tell};
     struct ew__outbound ways = {.open = open_way};
     ew__instance instance = {.service = EW_STR("s"), .lock = PTHREAD_MUTEX_INITIALIZER};
     ew__site site = {.actions = ew__registry_get(&registry), .port = 80, .authority = EW_STR("localhost")};
@@ -542,7 +542,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     site.instance = data[0] & OTHERS ? &instance : NULL;
     site.ways = &ways;
     site.only_guest = !(data[0] & SHARED);
-    site.others = data[0] & OTHERS ? &others : NULL;
+    site.broadcast = data[0] & OTHERS ? &others : NULL;
     site.blobs = data[0] & NO_BLOBS ? NULL : &blobs;
     world w = {.mode = data[0], .executor = &executor, .site = &site};
     w.scratch = calloc(1, wire_of(&w)->scratch_size);

@@ -34,13 +34,7 @@ static inline bool always_here(const ew__executor *executor) {
     return true;
 }
 
-static inline void never_posted(ew__executor *executor, ew__task *task) {
-    (void)executor;
-    (void)task;
-    abort();
-}
-
-static const ew__executor_ops executor_ops = {.here = always_here, .post = never_posted};
+static const ew__executor_ops executor_ops = {.here = always_here};
 
 /* ---- actions ---- */
 

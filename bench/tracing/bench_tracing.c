@@ -101,12 +101,7 @@ static bool always_here(const ew__executor *executor) {
     return true;
 }
 
-static void never_posted(ew__executor *executor, ew__task *task) {
-    (void)executor;
-    (void)task;
-}
-
-static const ew__executor_ops executor_ops = {.here = always_here, .post = never_posted};
+static const ew__executor_ops executor_ops = {.here = always_here};
 
 static void release(ew_call *call, const ew__end *end) {
     (void)end;

@@ -15,6 +15,12 @@
  */
 #define CALL_BYTES 920
 
+static void wake(ew__mailbox *mailbox) {
+    ew__executor *executor = ew__container_of(mailbox, ew__executor, mailbox);
+    if (executor->ops->wake)
+        executor->ops->wake(executor);
+}
+
 void ew__executor_init(ew__executor *executor, const ew_env *env, const ew_limits *limits) {
     const ew__executor_ops *ops = executor->ops;
     memset(executor, 0, sizeof *executor);
@@ -23,6 +29,7 @@ void ew__executor_init(ew__executor *executor, const ew_env *env, const ew_limit
     executor->limits = limits;
     executor->calls = (ew__pieces){.env = env, .size = CALL_BYTES, .max_free = FREE_CALLS};
     executor->pieces = (ew__pieces){.env = env, .size = PIECE_BYTES, .max_free = FREE_PIECES};
+    ew__mailbox_init(&executor->mailbox, wake);
     ew__timers_init(&executor->timers, env);
     ew__rng_init(&executor->rng, env);
     ew__blocks_init(&executor->blocks, env, FREE_BLOCKS);
@@ -39,4 +46,25 @@ void ew__executor_done(ew__executor *executor) {
     ew__executor_trim(executor);
     ew__blocks_done(&executor->blocks);
     ew__timers_done(&executor->timers);
+    ew__mailbox_done(&executor->mailbox);
+}
+
+void ew__executor_post(ew__executor *executor, ew__task *task) {
+    if (ew__executor_here(executor)) {
+        executor->has_own_tasks = true;
+        ew__mailbox_post_own(&executor->mailbox, &task->node);
+    } else {
+        (void)!ew__mailbox_post(&executor->mailbox, &task->node, 0); /* there is no limit */
+    }
+}
+
+bool ew__executor_run_tasks(ew__executor *executor) {
+    executor->has_own_tasks = false;
+    ew__fifo tasks = ew__mailbox_take(&executor->mailbox);
+    bool any = tasks.first != NULL;
+    for (ew__fifo_node *node; (node = ew__fifo_pop(&tasks)) != NULL;) {
+        ew__task *task = ew__container_of(node, ew__task, node);
+        task->fn(task);
+    }
+    return any;
 }

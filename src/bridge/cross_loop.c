@@ -12,7 +12,7 @@
 #define LARGE ((size_t)16 * 1024) /* results from here on are handed over, not copied into the inbound call */
 
 typedef struct input_message {
-    ew__task task; /* its `next` also links the messages that are held */
+    ew__task task; /* its node also links the messages that are held */
     struct cross_call *cross;
     size_t len;
     char bytes[];
@@ -20,20 +20,20 @@ typedef struct input_message {
 
 typedef struct cross_call {
     atomic_uint refs;
-    ew__loop_upstream *upstream;     /* a reference */
-    ew_call *inbound;                /* a reference until the end has been passed on */
-    ew_call *outbound;               /* outbound loop; NULL before it is opened and after its end */
-    pthread_mutex_t lock;            /* of `ended` */
-    bool ended;                      /* the outbound call has: its executor may be gone */
-    bool wants_room;                 /* inbound loop: the outbound call waits until chunks may flow again */
-    bool asked_room;                 /* outbound loop: the inbound side was asked to report room */
-    bool input_over;                 /* outbound loop: no more input will come */
-    uint8_t cancel_why;              /* ew__cancel_why */
-    bool begun;                      /* of the outbound call */
-    atomic_bool input_stalled;       /* the inbound side was asked to wait with its input */
-    atomic_bool input_room_sent;     /* input_room_task is under way */
-    atomic_size_t input_bytes;       /* posted, and not yet passed to the outbound call */
-    input_message *held, *held_last; /* outbound loop: input that waits until the outbound call takes it */
+    ew__loop_upstream *upstream; /* a reference */
+    ew_call *inbound;            /* a reference until the end has been passed on */
+    ew_call *outbound;           /* outbound loop; NULL before it is opened and after its end */
+    pthread_mutex_t lock;        /* of `ended` */
+    bool ended;                  /* the outbound call has: its executor may be gone */
+    bool wants_room;             /* inbound loop: the outbound call waits until chunks may flow again */
+    bool asked_room;             /* outbound loop: the inbound side was asked to report room */
+    bool input_over;             /* outbound loop: no more input will come */
+    uint8_t cancel_why;          /* ew__cancel_why */
+    bool begun;                  /* of the outbound call */
+    atomic_bool input_stalled;   /* the inbound side was asked to wait with its input */
+    atomic_bool input_room_sent; /* input_room_task is under way */
+    atomic_size_t input_bytes;   /* posted, and not yet passed to the outbound call */
+    ew__fifo held;               /* outbound loop: input that waits until the outbound call takes it */
     ew__end end;
     ew_str trace_id;
     const ew_env *env;
@@ -58,7 +58,7 @@ static void unref(cross_call *c) {
 static void post_to_inbound(cross_call *c, ew__task *task, void (*fn)(ew__task *task)) {
     ew__executor *executor = c->inbound->executor;
     task->fn = fn;
-    executor->ops->post(executor, task);
+    ew__executor_post(executor, task);
 }
 
 /* Inbound loop. False: the outbound call has ended. */
@@ -68,7 +68,7 @@ static bool post_to_outbound(cross_call *c, ew__task *task, void (*fn)(ew__task 
     pthread_mutex_lock(&c->lock);
     bool ended = c->ended;
     if (!ended)
-        c->upstream->executor->ops->post(c->upstream->executor, task);
+        ew__executor_post(c->upstream->executor, task);
     pthread_mutex_unlock(&c->lock);
     if (ended)
         unref(c);
@@ -130,16 +130,12 @@ static void free_input(cross_call *c, input_message *message) {
     ew__free(c->env, message, sizeof *message + message->len);
 }
 
-static input_message *take_held(cross_call *c) {
-    input_message *message = c->held;
-    c->held = message->task.next ? ew__container_of(message->task.next, input_message, task) : NULL;
-    return message;
-}
+static input_message *take_held(cross_call *c) { return EW__ITEM(ew__fifo_pop(&c->held), input_message, task.node); }
 
 static void on_outbound_end(ew_call *outbound, const ew__end *end) {
     cross_call *c = outbound->caller_ud;
     c->outbound = NULL;
-    while (c->held)
+    while (c->held.first)
         free_input(c, take_held(c));
     c->begun = outbound->begun;
     keep_end(c, outbound, end);
@@ -217,17 +213,8 @@ static void pass_input(cross_call *c, input_message *message) {
 }
 
 static void pass_input_end(cross_call *c) {
-    if (c->input_over && !c->held && takes_input(c))
+    if (c->input_over && !c->held.first && takes_input(c))
         ew__call_input_end(c->outbound);
-}
-
-static void hold_input(cross_call *c, input_message *message) {
-    message->task.next = NULL;
-    if (c->held)
-        c->held_last->task.next = &message->task;
-    else
-        c->held = message;
-    c->held_last = message;
 }
 
 static void on_input_message(ew__task *task) { /* outbound loop */
@@ -235,8 +222,8 @@ static void on_input_message(ew__task *task) { /* outbound loop */
     cross_call *c = message->cross;
     if (!c->outbound)
         free_input(c, message);
-    else if (c->held || !takes_input(c))
-        hold_input(c, message);
+    else if (c->held.first || !takes_input(c))
+        ew__fifo_push(&c->held, &message->task.node);
     else
         pass_input(c, message);
     report_input_room(c);
@@ -246,7 +233,7 @@ static void on_input_message(ew__task *task) { /* outbound loop */
 static void on_outbound_input_room(ew_call *outbound) {
     cross_call *c = outbound->caller_ud;
     ref(c); /* the call may end while it is fed */
-    while (c->held && takes_input(c))
+    while (c->held.first && takes_input(c))
         pass_input(c, take_held(c));
     pass_input_end(c);
     report_input_room(c);
@@ -372,7 +359,7 @@ static bool post_open(cross_call *c) {
     pthread_mutex_lock(upstream->lock);
     bool gone = upstream->gone;
     if (!gone)
-        upstream->executor->ops->post(upstream->executor, &c->open_task);
+        ew__executor_post(upstream->executor, &c->open_task);
     pthread_mutex_unlock(upstream->lock);
     return !gone;
 }

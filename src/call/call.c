@@ -65,7 +65,7 @@ ew_call *ew_call_unref(ew_call *call) {
         destroy(call);
     } else {
         call->unref_task.fn = unref_task;
-        call->executor->ops->post(call->executor, &call->unref_task);
+        ew__executor_post(call->executor, &call->unref_task);
     }
     return NULL;
 }

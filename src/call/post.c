@@ -113,7 +113,7 @@ static void let_go(ew_call *call) {
 static ew_err post(struct letter *letter) {
     if (letter->what == DONE || letter->what == FAIL)
         let_go(letter->call);
-    letter->call->executor->ops->post(letter->call->executor, &letter->task);
+    ew__executor_post(letter->call->executor, &letter->task);
     return EW_OK;
 }
 
@@ -284,7 +284,7 @@ static ew_err post_spare(ew_call *call) {
     ew_call_ref(call);
     let_go(call);
     call->spare_task.fn = fail_unposted;
-    call->executor->ops->post(call->executor, &call->spare_task);
+    ew__executor_post(call->executor, &call->spare_task);
     return EW_OK;
 }
 

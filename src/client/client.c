@@ -461,7 +461,7 @@ ew_client *ew_client_free(ew_client *client) {
         return NULL;
     atomic_store(&client->closing, true);
     client->close_task.fn = close_task;
-    client->loop.executor.ops->post(&client->loop.executor, &client->close_task);
+    ew__executor_post(&client->loop.executor, &client->close_task);
     if (client->host) {
         while (!client->loop_closed) /* on the host's thread, not in a callback: its loop is ours to turn */
             ew__loop_turn(&client->loop, true);
@@ -479,7 +479,7 @@ static void warm_task(ew__task *task) {
 
 void ew__client_warm(ew_client *client) {
     client->warm_task.fn = warm_task;
-    client->loop.executor.ops->post(&client->loop.executor, &client->warm_task);
+    ew__executor_post(&client->loop.executor, &client->warm_task);
 }
 
 int ew_client_port(const ew_client *client) {

@@ -126,7 +126,7 @@ static void keep_end(ew_request *request, const ew_end *end) {
 static void open_again(ew_request *request) {
     atomic_store_explicit(&request->again, false, memory_order_relaxed);
     atomic_store_explicit(&request->telling, false, memory_order_relaxed);
-    request->executor->ops->post(request->executor, &request->open_task);
+    ew__executor_post(request->executor, &request->open_task);
 }
 
 static void tell_end(ew_request *request, const ew_end *end) {
@@ -308,7 +308,7 @@ static ew_err start(ew_client *client, ew__call_kind kind, const ew_request_opti
     }
     request->client = client;
     request->open_task.fn = open_task;
-    request->executor->ops->post(request->executor, &request->open_task);
+    ew__executor_post(request->executor, &request->open_task);
     return EW_OK;
 }
 
@@ -332,7 +332,7 @@ static ew_err start_again(ew_request *request) {
     ew__arena_done(&request->kept);
     ew__arena_init(&request->kept, request->arena.env, NULL, 0);
     atomic_fetch_add(&request->refs, 1);
-    request->executor->ops->post(request->executor, &request->open_task);
+    ew__executor_post(request->executor, &request->open_task);
     return EW_OK;
 }
 
@@ -383,7 +383,7 @@ ew_err ew_call_back(ew_call *call, const ew_request_options *options, ew_request
     if (ew__executor_here(request->executor)) /* in order with what the handler does next */
         open_request(request);
     else
-        request->executor->ops->post(request->executor, &request->open_task);
+        ew__executor_post(request->executor, &request->open_task);
     return EW_OK;
 }
 
@@ -423,7 +423,7 @@ void ew_request_cancel(ew_request *request) {
     pthread_mutex_lock(&request->lock);
     if (!request->ended) { /* else the client may be gone */
         atomic_fetch_add(&request->refs, 1);
-        request->executor->ops->post(request->executor, &request->cancel_task);
+        ew__executor_post(request->executor, &request->cancel_task);
     }
     pthread_mutex_unlock(&request->lock);
 }

@@ -118,7 +118,7 @@ static ew_err post_piece(ew_request *request, ew_str json, bool end) {
         err = sending > request->executor->limits->in_queue_bytes ? EW_FULL : EW_OK;
         if (err == EW_FULL) /* before the letter is under way: its arrival may be what makes room */
             atomic_store(&request->told_full, true);
-        request->executor->ops->post(request->executor, &piece->task);
+        ew__executor_post(request->executor, &piece->task);
     }
     pthread_mutex_unlock(&request->lock);
     if (err < 0)

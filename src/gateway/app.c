@@ -213,7 +213,7 @@ void ew__app_refresh(ew_app *app) {
         if (atomic_exchange(&loop->refresh_sent, true))
             continue;
         loop->refresh_task.fn = refresh_loop;
-        loop->loop.executor.ops->post(&loop->loop.executor, &loop->refresh_task);
+        ew__executor_post(&loop->loop.executor, &loop->refresh_task);
     }
 }
 

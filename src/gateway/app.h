@@ -31,7 +31,7 @@ typedef struct ew__app_loop {
     ew__server server;
     ew__metrics metrics;
     ew__app_tracing tracing;
-    ew__mailbox box;
+    ew__broadcast_inbox broadcasts;
     ew__app_ways ways;
     ew__gate gate;
     ew__away_calls away; /* that wait for a runtime */
@@ -88,7 +88,7 @@ struct ew_app {
     ew__app_loop *loops;
     size_t n_loops;
     struct ew__scrape scrape;
-    struct ew__broadcast others;
+    struct ew__broadcast broadcast;
     struct ew__outbound ways;
     ew__instance instance; /* what Stepflow's runtimes know this program by */
     ew__app_telemetry telemetry;

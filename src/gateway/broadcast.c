@@ -1,119 +1,95 @@
 /*
- * gateway/broadcast.c: see app_others.h.
+ * gateway/broadcast.c: see broadcast.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gateway/app.h"
 
-typedef struct ew__message {
-    struct ew__message *next;
+typedef struct message {
+    ew__fifo_node node;
     const ew__wire *wire;
     ew__principal sender;
     size_t len;
     char text[];
-} letter;
+} message;
 
-static void free_letter(const ew_env *env, letter *l) { ew__free(env, l, sizeof *l + l->len); }
+static void free_message(const ew_env *env, message *m) { ew__free(env, m, sizeof *m + m->len); }
 
-/* ---- reading ---- */
+/* ---- receiving ---- */
 
-static void read_letter(ew__app_loop *loop, const letter *l) {
-    void *scratch = ew__scratch_find(&loop->server.scratches, l->wire);
-    if (scratch && !loop->loop.closing) /* else no connection of that wire has ever been here, or all have gone */
-        l->wire->told(scratch, &loop->loop.executor, &l->sender, ew__str(l->text, l->len));
+static void receive(ew__app_loop *loop, const message *m) {
+    void *scratch = ew__scratch_find(&loop->server.scratches, m->wire);
+    if (scratch && !loop->loop.closing) /* else this loop has no connection of that wire, or no longer */
+        m->wire->on_broadcast(scratch, &loop->loop.executor, &m->sender, ew__str(m->text, m->len));
 }
 
-static void open_box(ew__task *task) {
-    ew__app_loop *loop = ew__container_of(task, ew__app_loop, box.task);
-    ew__mailbox *box = &loop->box;
-    pthread_mutex_lock(&box->lock);
-    letter *l = box->first;
-    box->first = box->last = NULL;
-    box->n = 0;
-    box->bytes = 0;
-    box->told = false;
-    pthread_mutex_unlock(&box->lock);
-    for (letter *next; l; l = next) {
-        next = l->next;
-        read_letter(loop, l);
-        free_letter(loop->app->env, l);
+static void receive_all(ew__task *task) {
+    ew__app_loop *loop = ew__container_of(task, ew__app_loop, broadcasts.task);
+    ew__fifo messages = ew__mailbox_take(&loop->broadcasts.mailbox);
+    for (ew__fifo_node *node; (node = ew__fifo_pop(&messages)) != NULL;) {
+        message *m = ew__container_of(node, message, node);
+        receive(loop, m);
+        free_message(loop->app->env, m);
     }
 }
 
-/* ---- writing ---- */
-
-/* false: it was not taken. */
-static bool put(ew__app_loop *to, letter *l) {
-    ew__mailbox *box = &to->box;
-    pthread_mutex_lock(&box->lock);
-    bool fits = l->len <= EW__LETTERS_BYTES_MAX && box->bytes <= EW__LETTERS_BYTES_MAX - l->len;
-    bool room = box->n < EW__LETTERS_MAX && (fits || box->n == 0);
-    bool tell = room && !box->told;
-    if (room) {
-        if (box->last)
-            box->last->next = l;
-        else
-            box->first = l;
-        box->last = l;
-        box->n++;
-        box->bytes += l->len;
-        box->told = true;
-    }
-    pthread_mutex_unlock(&box->lock);
-    if (tell)
-        to->loop.executor.ops->post(&to->loop.executor, &box->task);
-    return room;
+static void wake(ew__mailbox *mailbox) {
+    ew__app_loop *loop = ew__container_of(mailbox, ew__app_loop, broadcasts.mailbox);
+    ew__executor_post(&loop->loop.executor, &loop->broadcasts.task);
 }
 
-static bool write_to(ew__app_loop *to, const ew__wire *wire, const ew__principal *sender, ew_str text) {
+/* ---- sending ---- */
+
+static bool send_to(ew__app_loop *to, const ew__wire *wire, const ew__principal *sender, ew_str text) {
     const ew_env *env = to->app->env;
-    bool fits = text.len <= EW__LETTER_BYTES_MORE || text.len - EW__LETTER_BYTES_MORE <= to->app->limits.frame_bytes;
-    letter *l = fits ? ew__alloc(env, sizeof *l + text.len) : NULL;
-    if (!l)
+    bool fits =
+        text.len <= EW__BROADCAST_BYTES_MORE || text.len - EW__BROADCAST_BYTES_MORE <= to->app->limits.frame_bytes;
+    message *m = fits ? ew__alloc(env, sizeof *m + text.len) : NULL;
+    if (!m)
         return false;
-    *l = (letter){.wire = wire, .sender = *sender, .len = text.len};
+    *m = (message){.wire = wire, .sender = *sender, .len = text.len};
     if (text.len)
-        memcpy(l->text, text.ptr, text.len);
-    if (put(to, l))
+        memcpy(m->text, text.ptr, text.len);
+    if (ew__mailbox_post(&to->broadcasts.mailbox, &m->node, m->len))
         return true;
-    free_letter(env, l);
+    free_message(env, m);
     return false;
 }
 
 /*
- * The memory of all loops stays until the last of them has ended, so there is no harm in writing to one that has:
- * nobody will open the letter.
+ * The memory of all loops stays until the last of them has ended, so that it is safe to send to a loop that has ended:
+ * the message is freed unread.
  */
-bool ew__app_tell_others(struct ew__broadcast *others, const ew__executor *from, const ew__wire *wire, unsigned to,
-                         const ew__principal *sender, ew_str text) {
-    ew_app *app = ew__container_of(others, ew_app, others);
-    ew__executor *own_home = NULL;
+bool ew__app_broadcast(struct ew__broadcast *broadcast, const ew__executor *from, const ew__wire *wire, unsigned to,
+                       const ew__principal *sender, ew_str text) {
+    ew_app *app = ew__container_of(broadcast, ew_app, broadcast);
+    ew__executor *own = NULL;
     unsigned n_dropped = 0;
-    if (!wire->told || (to != EW__ALL_OTHER_LOOPS && to >= app->n_loops))
+    if (!wire->on_broadcast || (to != EW__ALL_OTHER_LOOPS && to >= app->n_loops))
         return false;
     for (size_t i = 0; i < app->n_loops; i++) {
         ew__app_loop *loop = &app->loops[i];
-        bool own = &loop->loop.executor == from;
-        if (own)
-            own_home = &loop->loop.executor;
-        if ((to == EW__ALL_OTHER_LOOPS ? !own : to == i) && !write_to(loop, wire, sender, text))
+        bool is_own = &loop->loop.executor == from;
+        if (is_own)
+            own = &loop->loop.executor;
+        if ((to == EW__ALL_OTHER_LOOPS ? !is_own : to == i) && !send_to(loop, wire, sender, text))
             n_dropped++;
     }
-    if (own_home && n_dropped)
-        atomic_fetch_add_explicit(&own_home->dropped, n_dropped, memory_order_relaxed);
+    if (own && n_dropped)
+        atomic_fetch_add_explicit(&own->dropped, n_dropped, memory_order_relaxed);
     return n_dropped == 0;
 }
 
 /* ---- life ---- */
 
-void ew__mailbox_init(ew__mailbox *box) {
-    *box = (ew__mailbox){.task.fn = open_box};
-    pthread_mutex_init(&box->lock, NULL);
+void ew__broadcast_inbox_init(ew__broadcast_inbox *inbox) {
+    inbox->task.fn = receive_all;
+    ew__mailbox_init(&inbox->mailbox, wake);
+    inbox->mailbox.max_n = EW__BROADCASTS_MAX;
+    inbox->mailbox.max_bytes = EW__BROADCASTS_BYTES_MAX;
 }
 
-void ew__mailbox_done(ew__mailbox *box, const ew_env *env) {
-    for (letter *l = box->first, *next; l; l = next) {
-        next = l->next;
-        free_letter(env, l);
-    }
-    pthread_mutex_destroy(&box->lock);
+void ew__broadcast_inbox_done(ew__broadcast_inbox *inbox, const ew_env *env) {
+    for (ew__fifo_node *node; (node = ew__fifo_pop(&inbox->mailbox.messages)) != NULL;)
+        free_message(env, ew__container_of(node, message, node));
+    ew__mailbox_done(&inbox->mailbox);
 }

@@ -95,7 +95,7 @@ static ew_err start(ew__source *source) {
     ew_err err = app->sources.silent ? EW_ECLOSED : offer(self);
     self->open = err == EW_OK;
     if (err == EW_OK && app->started)
-        self->upstream.executor->ops->post(self->upstream.executor, &self->settle_task);
+        ew__executor_post(self->upstream.executor, &self->settle_task);
     else if (err == EW_OK)
         settle(&self->settle_task); /* no thread runs the loop yet */
     pthread_mutex_unlock(&app->sources.lock);
@@ -108,7 +108,7 @@ static void stop(ew__source *source) {
     pthread_mutex_lock(&sources->lock);
     if (self->open && !sources->silent) {
         self->close_task.fn = close_exec;
-        self->upstream.executor->ops->post(self->upstream.executor, &self->close_task);
+        ew__executor_post(self->upstream.executor, &self->close_task);
     }
     while (self->open)
         pthread_cond_wait(&sources->changed, &sources->lock);

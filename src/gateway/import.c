@@ -342,7 +342,7 @@ static void stop_target(ew__import_target *target) {
     for (size_t i = 0; i < target->n_loops && !sources->silent; i++) {
         ew__import_loop *at = &target->loops[i];
         at->close_task.fn = close_loop;
-        app->loops[i].loop.executor.ops->post(&app->loops[i].loop.executor, &at->close_task);
+        ew__executor_post(&app->loops[i].loop.executor, &at->close_task);
     }
     while (target->n_open > 0)
         pthread_cond_wait(&sources->changed, &sources->lock);

@@ -129,7 +129,7 @@ static ew_err make_worker(ew__app_jobs *self) {
     }
     atomic_store(&self->over, false);
     self->start_task.fn = start_worker;
-    executor->ops->post(executor, &self->start_task); /* once the loop runs */
+    ew__executor_post(executor, &self->start_task); /* once the loop runs */
     return EW_OK;
 }
 
@@ -223,7 +223,7 @@ void ew__app_jobs_stop(ew_app *app) {
         return;
     ew__executor *executor = &app->loops[0].loop.executor;
     self->stop_task.fn = stop_worker;
-    executor->ops->post(executor, &self->stop_task);
+    ew__executor_post(executor, &self->stop_task);
 }
 
 void ew__app_jobs_refresh(ew__app_loop *loop) {

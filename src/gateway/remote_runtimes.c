@@ -128,7 +128,7 @@ static void replace_others(const ew__remote *newer) {
         older->replaced = true;
         older->leave_task.fn = leave;
         (void)ew__upstream_ref(&older->upstream.base);
-        older->upstream.executor->ops->post(older->upstream.executor, &older->leave_task);
+        ew__executor_post(older->upstream.executor, &older->leave_task);
     }
 }
 

@@ -102,7 +102,7 @@ static void close_all(ew_app *app) {
         if (atomic_exchange(&loop->close_sent, true))
             continue;
         loop->close_task.fn = close_loop_and_reopen;
-        loop->loop.executor.ops->post(&loop->loop.executor, &loop->close_task);
+        ew__executor_post(&loop->loop.executor, &loop->close_task);
     }
 }
 
@@ -159,7 +159,7 @@ static void drain_all(ew_app *app) {
         if (atomic_exchange(&loop->drain_sent, true))
             continue;
         loop->drain_task.fn = drain_loop;
-        loop->loop.executor.ops->post(&loop->loop.executor, &loop->drain_task);
+        ew__executor_post(&loop->loop.executor, &loop->drain_task);
     }
 }
 
@@ -214,7 +214,7 @@ static void loop_done(ew__app_loop *loop) {
     ew__app_access_detach(loop);
     ew__app_telemetry_done(loop);
     ew__metrics_done(&loop->metrics);
-    ew__mailbox_done(&loop->box, loop->app->env);
+    ew__broadcast_inbox_done(&loop->broadcasts, loop->app->env);
     ew__loop_done(&loop->loop);
 }
 
@@ -257,7 +257,7 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
         ew__loop_done(&loop->loop);
         return err;
     }
-    ew__mailbox_init(&loop->box);
+    ew__broadcast_inbox_init(&loop->broadcasts);
     ew__app_access_attach(loop);
     return EW_OK;
 }
@@ -301,7 +301,7 @@ static const ew__http_guest *jobs_guest(const ew_app *app, const ew__app_listene
 static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
     ew__site site = {.allow_hosts = (const char *const *)app->allow_hosts,
                      .scrape = &app->scrape,
-                     .others = app->n_loops > 1 ? &app->others : NULL,
+                     .broadcast = app->n_loops > 1 ? &app->broadcast : NULL,
                      .instance = &app->instance,
                      .ways = &app->ways,
                      .final_statuses = ew__app_final_statuses(app),
@@ -445,7 +445,7 @@ static ew_err start(ew_app *app) {
     }
     size_t made = 0;
     app->scrape.write = write_metrics;
-    app->others.tell = ew__app_tell_others;
+    app->broadcast.send = ew__app_broadcast;
     app->ways.open = ew__app_outbound_open;
     name_instance(app);
     bool stdio = served_listeners(app) == 1 && has_stdio(app);

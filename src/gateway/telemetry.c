@@ -113,7 +113,7 @@ void ew__app_telemetry_pushed(ew_app *app, ew_str url) {
         if (atomic_exchange(&tracing->aim_sent, true))
             continue;
         tracing->aim_task.fn = aim_loop;
-        app->loops[i].loop.executor.ops->post(&app->loops[i].loop.executor, &tracing->aim_task);
+        ew__executor_post(&app->loops[i].loop.executor, &tracing->aim_task);
     }
     pthread_mutex_unlock(&app->lock);
 }

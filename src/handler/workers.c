@@ -65,7 +65,7 @@ static void run_job(struct job *job) {
     if (!ew__call_unhold())
         return; /* this thread has ended it */
     job->returned.fn = on_returned;
-    call->executor->ops->post(call->executor, &job->returned);
+    ew__executor_post(call->executor, &job->returned);
 }
 
 static struct job *next_job(ew__workers *workers) {

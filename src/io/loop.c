@@ -20,42 +20,13 @@ static bool loop_here(const ew__executor *executor) {
     return atomic_load_explicit(&loop->running, memory_order_acquire) && pthread_equal(loop->thread, pthread_self());
 }
 
-static void loop_post(ew__executor *executor, ew__task *task) {
-    ew__loop *loop = ew__loop_of(executor);
-    task->next = NULL;
-    bool here = loop_here(executor);
-    if (here)
-        loop->own_posts = true; /* seen before the loop waits: it need not wake itself */
-    pthread_mutex_lock(&loop->lock);
-    if (loop->posted_last)
-        loop->posted_last->next = task;
-    else
-        loop->posted = task;
-    loop->posted_last = task;
-    /* a closed loop has nothing to wake; what comes this late is seen by ew__loop_run's end, or by nobody */
-    if (!here && !loop->closing)
-        uv_async_send(&loop->handles->wake);
-    pthread_mutex_unlock(&loop->lock);
-}
+static void loop_wake(ew__executor *executor) { uv_async_send(&ew__loop_of(executor)->handles->wake); }
 
-static const ew__executor_ops loop_ops = {.here = loop_here, .post = loop_post};
-
-static void run_posted(ew__loop *loop) {
-    loop->own_posts = false;
-    pthread_mutex_lock(&loop->lock);
-    ew__task *task = loop->posted;
-    loop->posted = loop->posted_last = NULL;
-    pthread_mutex_unlock(&loop->lock);
-    while (task) {
-        ew__task *next = task->next;
-        task->fn(task);
-        task = next;
-    }
-}
+static const ew__executor_ops loop_ops = {.here = loop_here, .wake = loop_wake};
 
 void ew__loop_run_own(ew__loop *loop) {
-    if (loop->own_posts)
-        run_posted(loop);
+    if (loop->executor.has_own_tasks)
+        (void)ew__executor_run_tasks(&loop->executor);
 }
 
 /* ---- a turn ---- */
@@ -141,7 +112,7 @@ static bool spin_on(ew__loop *loop) {
 }
 
 static void arm_timer(ew__loop *loop, uint64_t next) {
-    bool at_once = next <= loop->executor.now || loop->dirty || loop->own_posts || spin_on(loop);
+    bool at_once = next <= loop->executor.now || loop->dirty || loop->executor.has_own_tasks || spin_on(loop);
     if (at_once != (uv_is_active((uv_handle_t *)&loop->handles->idle) != 0)) {
         if (at_once)
             uv_idle_start(&loop->handles->idle, on_idle);
@@ -172,7 +143,7 @@ static void on_wake(uv_async_t *async) {
     ew__loop *loop = async->data;
     ew__executor_read_clock(&loop->executor);
     loop->spin.woken = true;
-    run_posted(loop);
+    (void)ew__executor_run_tasks(&loop->executor);
 }
 
 /* ---- life ---- */
@@ -221,7 +192,6 @@ ew_err ew__loop_init(ew__loop *loop, const ew_env *env, const ew_limits *limits,
         return err;
     }
     ew__executor_init(&loop->executor, env, limits);
-    pthread_mutex_init(&loop->lock, NULL);
     init_handles(loop, loop->handles);
     return EW_OK;
 }
@@ -234,7 +204,7 @@ void ew__loop_adopt_thread(ew__loop *loop) {
 void ew__loop_run(ew__loop *loop) {
     ew__loop_adopt_thread(loop);
     uv_run(loop->uv, UV_RUN_DEFAULT);
-    run_posted(loop); /* letters that came too late for the last wake-up still want their memory freed */
+    (void)ew__executor_run_tasks(&loop->executor); /* tasks posted after the last wake-up free their memory */
 }
 
 void ew__loop_turn(ew__loop *loop, bool wait) { (void)uv_run(loop->uv, wait ? UV_RUN_ONCE : UV_RUN_NOWAIT); }
@@ -250,9 +220,8 @@ static void on_handle_closed(uv_handle_t *handle) {
 void ew__loop_close(ew__loop *loop, void (*on_closed)(ew__loop *loop, void *ud), void *ud) {
     if (loop->closing)
         return;
-    pthread_mutex_lock(&loop->lock);
     loop->closing = true;
-    pthread_mutex_unlock(&loop->lock);
+    ew__mailbox_close(&loop->executor.mailbox); /* what comes from now on is run by the end of ew__loop_run */
     loop->on_closed = on_closed;
     loop->on_closed_ud = ud;
     spin_stop(&loop->spin);
@@ -270,7 +239,6 @@ void ew__loop_done(ew__loop *loop) {
     if (loop->owns_uv)
         (void)uv_loop_close(&loop->handles->own);
     ew__executor_done(&loop->executor);
-    pthread_mutex_destroy(&loop->lock);
     ew__tls_loop_done(loop);
     free_memory(loop, env);
 }

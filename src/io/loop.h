@@ -38,10 +38,7 @@ struct ew__loop {
     bool closing;
     pthread_t thread; /* that runs it */
     atomic_bool running;
-    uint64_t timer_armed; /* due time of handles->timer; EW__NEVER: stopped */
-    pthread_mutex_t lock; /* of the two below */
-    ew__task *posted, *posted_last;
-    bool own_posts;               /* the loop's thread itself has posted; its own */
+    uint64_t timer_armed;         /* due time of handles->timer; EW__NEVER: stopped */
     ew__stream *dirty;            /* streams with something to send */
     ew__stream *soon, *soon_last; /* those whose bytes may wait for others, in the order in which they began to */
     ew__timer soon_timer;         /* while there are any */

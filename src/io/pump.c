@@ -47,7 +47,7 @@ static void *pump_main(void *arg) {
     close(pump->to);
     int expected = RUNNING;
     if (atomic_compare_exchange_strong(&pump->state, &expected, ENDED))
-        pump->loop->executor.ops->post(&pump->loop->executor, &pump->task);
+        ew__executor_post(&pump->loop->executor, &pump->task);
     return NULL;
 }
 

@@ -62,7 +62,7 @@ static void end(ew__worker *worker) {
         worker->requests.store->ops->watch(worker->requests.store, &worker->watcher, false);
     worker->watching = false;
     worker->end_task.fn = on_end;
-    worker->executor->ops->post(worker->executor, &worker->end_task); /* later: the owner may free the worker then */
+    ew__executor_post(worker->executor, &worker->end_task); /* later: the owner may free the worker then */
 }
 
 void ew__worker_check(ew__worker *worker) {

@@ -128,7 +128,7 @@ static bool all_alive(ew_app *app) {
             continue;
         }
         loop->pulse_task.fn = on_pulse;
-        loop->loop.executor.ops->post(&loop->loop.executor, &loop->pulse_task);
+        ew__executor_post(&loop->loop.executor, &loop->pulse_task);
     }
     pthread_mutex_unlock(&app->lock);
     return alive;

@@ -39,7 +39,7 @@ static void finish(ew__store_request *op) {
         return;
     }
     op->task.fn = done_at_home;
-    op->executor->ops->post(op->executor, &op->task);
+    ew__executor_post(op->executor, &op->task);
 }
 
 static void fail(ew__store_request *op, ew_err err, const char *problem) {

@@ -38,7 +38,7 @@ static void send(ew__store_thread *self, ew__watcher *watcher) {
     }
     *mail = (letter){.task = {.fn = arrive}, .env = self->store.env, .watcher = watcher};
     watcher->letter = mail;
-    watcher->executor->ops->post(watcher->executor, &mail->task);
+    ew__executor_post(watcher->executor, &mail->task);
 }
 
 /* Somebody without a executor who is to be told. Under the lock. */

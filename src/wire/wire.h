@@ -55,19 +55,19 @@ typedef struct ew__greeting {
  * connection lives, except `actions`, `draining` and `greeting`, which the executor thread itself changes.
  */
 typedef struct ew__site {
-    ew__actions *actions;           /* serving: the version this executor uses now */
-    bool draining;                  /* no new calls */
-    uint16_t port;                  /* serving: the port it listens on */
-    bool secure;                    /* serving: it speaks TLS; calling: so does the peer */
-    const char *const *allow_hosts; /* serving HTTP: further Host names, NULL-ended; may be NULL */
-    ew_str authority;               /* calling: HOST:PORT as written in the target */
-    ew_str token;                   /* calling: what we show to the peer; may be empty */
-    ew_str path;                    /* calling: what precedes an action's name, "" or "/base" */
-    uint32_t options;               /* calling: those of the target (ew__target_option) */
-    struct ew__scrape *scrape;      /* serving: who can tell the metrics; may be NULL */
-    struct ew__broadcast *others;   /* serving: the other loops of this program; NULL: there are none */
-    const ew__wire *upgrade;        /* serving HTTP: WebSockets are handed to this wire, on which we call; or NULL */
-    bool only_upgrade;              /* ... and nothing else is served on this listener */
+    ew__actions *actions;            /* serving: the version this executor uses now */
+    bool draining;                   /* no new calls */
+    uint16_t port;                   /* serving: the port it listens on */
+    bool secure;                     /* serving: it speaks TLS; calling: so does the peer */
+    const char *const *allow_hosts;  /* serving HTTP: further Host names, NULL-ended; may be NULL */
+    ew_str authority;                /* calling: HOST:PORT as written in the target */
+    ew_str token;                    /* calling: what we show to the peer; may be empty */
+    ew_str path;                     /* calling: what precedes an action's name, "" or "/base" */
+    uint32_t options;                /* calling: those of the target (ew__target_option) */
+    struct ew__scrape *scrape;       /* serving: who can tell the metrics; may be NULL */
+    struct ew__broadcast *broadcast; /* serving: the other loops of this program; NULL: there are none */
+    const ew__wire *upgrade;         /* serving HTTP: WebSockets are handed to this wire, on which we call; or NULL */
+    bool only_upgrade;               /* ... and nothing else is served on this listener */
     const struct ew__http_guest *guest; /* serving HTTP: another wire, whose messages are bodies; or NULL */
     bool only_guest;                    /* ... and nothing but its messages and health is served on this listener */
     const struct ew__http_guest *jobs;  /* serving HTTP: the program's jobs, which are asked for before; or NULL */
@@ -103,11 +103,11 @@ struct ew__scrape {
 /* What came on one loop may concern connections of the same wire on the others (a cancel, say). */
 struct ew__broadcast {
     /*
-     * Calls ew__wire.told on that loop (site.loop), or with EW__ALL_OTHER_LOOPS on each other one, later, if it has had
+     * Calls ew__wire.on_broadcast on that loop (site.loop), or with EW__ALL_OTHER_LOOPS on each other one, later, if it has had
      * connections of this wire. sender: whose message it is; sender and text are copied. false: no memory, or the
      * queue of a loop is full; that loop does not receive it.
      */
-    bool (*tell)(struct ew__broadcast *others, const ew__executor *from, const ew__wire *wire, unsigned to,
+    bool (*send)(struct ew__broadcast *broadcast, const ew__executor *from, const ew__wire *wire, unsigned to,
                  const ew__principal *sender, ew_str text);
 };
 #define EW__ALL_OTHER_LOOPS UINT_MAX
@@ -248,7 +248,7 @@ struct ew__wire {
     size_t scratch_size; /* conn->scratch */
     void (*scratch_done)(void *scratch); /* frees what hangs on it, after the last connection; may be NULL */
     /* A message of another loop (ew__broadcast); scratch is this loop's. May be NULL. */
-    void (*told)(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text);
+    void (*on_broadcast)(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text);
 
     /* Do these first bytes of a connection begin this wire? 1 yes, 0 not yet clear, -1 no. */
     int (*sniff)(const uint8_t *bytes, size_t n);

@@ -163,14 +163,7 @@ static bool node_here(const ew__executor *executor) {
     return true;
 }
 
-static void node_post(ew__executor *executor, ew__task *task) {
-    node *n = ew__container_of(executor, node, executor);
-    task->next = NULL;
-    *n->last_post = task;
-    n->last_post = &task->next;
-}
-
-static const ew__executor_ops executor_ops = {.here = node_here, .post = node_post};
+static const ew__executor_ops executor_ops = {.here = node_here};
 
 node *node_start(world *w, int index) {
     static ew_limits limits;
@@ -186,7 +179,6 @@ node *node_start(world *w, int index) {
     n->alive = true;
     n->chance = draw(&w->chance);
     n->env = (ew_env){node_alloc, node_now, node_wall_ms, node_random, NULL, n};
-    n->last_post = &n->posts;
     n->executor.ops = &executor_ops;
     ew__executor_init(&n->executor, &n->env, &limits);
     line_init(&n->line, w, n);
@@ -225,13 +217,16 @@ void node_stall(node *n, uint64_t ms) {
     n->stalled_until = n->w->now + EW__MS(ms);
 }
 
-static void run_posts(node *n) {
+static void run_tasks(node *n) {
     uint32_t life = n->life;
-    while (n->alive && n->life == life && n->posts) {
-        ew__task *task = n->posts;
-        n->posts = task->next;
-        if (!n->posts)
-            n->last_post = &n->posts;
+    ew__fifo tasks = {NULL, NULL};
+    ew__fifo_node *first;
+    while (n->alive && n->life == life) { /* a task may crash the node, and its tasks with it */
+        if (!tasks.first)
+            tasks = ew__mailbox_take(&n->executor.mailbox);
+        if (!(first = ew__fifo_pop(&tasks)))
+            return;
+        ew__task *task = ew__container_of(first, ew__task, node);
         task->fn(task);
     }
 }
@@ -239,10 +234,10 @@ static void run_posts(node *n) {
 void node_turn(node *n) {
     uint32_t life = n->life;
     n->executor.now = n->w->now;
-    run_posts(n);
+    run_tasks(n);
     if (n->alive && n->life == life)
         ew__timers_run(&n->executor.timers, n->w->now);
-    run_posts(n);
+    run_tasks(n);
     if (n->w->node_turn && n->alive && n->life == life)
         n->w->node_turn(n);
 }
@@ -379,7 +374,7 @@ static node *next_timer(world *w, uint64_t *ret_at) {
     *ret_at = EW__NEVER;
     for (int i = 0; i < WORLD_NODES; i++) {
         node *n = &w->nodes[i];
-        uint64_t at = !n->alive ? EW__NEVER : n->posts ? w->now : ew__timers_next(&n->executor.timers);
+        uint64_t at = !n->alive ? EW__NEVER : n->executor.mailbox.n > 0 ? w->now : ew__timers_next(&n->executor.timers);
         if (at != EW__NEVER && at < n->stalled_until)
             at = n->stalled_until;
         if (at < *ret_at) {

@@ -50,7 +50,6 @@ struct node {
     uint64_t stalled_until;
     bool alive;
     uint32_t life; /* counts beginnings: what belongs to an earlier one is void */
-    ew__task *posts, **last_post;
     ew__worker *worker;
     void *ud;
 };

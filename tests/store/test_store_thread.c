@@ -82,52 +82,30 @@ static const char *fake_notice(ew__backend *backend) {
 
 static void fake_free(ew__backend *backend) { fake_of(backend)->freed = true; }
 
-/* ---- a executor that the test drives ---- */
+/* ---- an executor that the test drives ---- */
 
-typedef struct test_home {
-    ew__executor executor;
-    pthread_mutex_t lock;
-    pthread_cond_t cond;
-    ew__task *first, *last;
-    size_t n;
-} test_home;
-
-static bool home_here(const ew__executor *executor) {
+static bool never_here(const ew__executor *executor) {
     (void)executor;
-    return true;
+    return false;
 }
 
-static void home_post(ew__executor *executor, ew__task *task) {
-    test_home *h = ew__container_of(executor, test_home, executor);
-    task->next = NULL;
-    pthread_mutex_lock(&h->lock);
-    if (h->last != NULL)
-        h->last->next = task;
-    else
-        h->first = task;
-    h->last = task;
-    h->n++;
-    pthread_cond_broadcast(&h->cond);
-    pthread_mutex_unlock(&h->lock);
+static size_t count_tasks(ew__executor *executor) {
+    pthread_mutex_lock(&executor->mailbox.lock);
+    size_t n = executor->mailbox.n;
+    pthread_mutex_unlock(&executor->mailbox.lock);
+    return n;
 }
 
-/* Waits until that many have been posted since the last time, and runs them. */
-static void home_run(test_home *h, size_t n) {
-    struct timespec until = ew__cond_until(WAIT_MS);
-    pthread_mutex_lock(&h->lock);
-    while (h->n < n && pthread_cond_timedwait(&h->cond, &h->lock, &until) == 0) {
-    }
-    size_t came = h->n;
-    ew__task *task = h->first;
-    h->first = h->last = NULL;
-    h->n = 0;
-    pthread_mutex_unlock(&h->lock);
-    assert_int_equal(came, n);
-    while (task != NULL) {
-        ew__task *next = task->next;
-        task->fn(task);
-        task = next;
-    }
+static void wait_for_tasks(ew__executor *executor, size_t n) {
+    for (int i = 0; i < WAIT_MS && count_tasks(executor) < n; i++)
+        (void)usleep(1000);
+}
+
+/* Waits until that many tasks have been posted since the last time, and runs them. */
+static void run_tasks(ew__executor *executor, size_t n) {
+    wait_for_tasks(executor, n);
+    assert_int_equal(count_tasks(executor), n);
+    (void)ew__executor_run_tasks(executor);
 }
 
 /* ---- the world ---- */
@@ -136,7 +114,8 @@ typedef struct world {
     ew__store_owner owner; /* of all requests */
     ew__test_env env;
     fake fake;
-    test_home executor;
+    ew__executor executor;
+    ew_limits limits;
     ew__store *store;
     atomic_size_t n_done, n_limit, n_closed, n_invalid;
     atomic_bool disorder;
@@ -149,7 +128,7 @@ static int setup(void **state) {
                                         .want = fake_want,
                                         .notice = fake_notice,
                                         .free = fake_free};
-    static const ew__executor_ops executor_ops = {.here = home_here, .post = home_post};
+    static const ew__executor_ops executor_ops = {.here = never_here};
     world *w = calloc(1, sizeof *w);
     assert_non_null(w);
     ew__test_env_init(&w->env, 1);
@@ -157,9 +136,9 @@ static int setup(void **state) {
     w->fake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&w->fake.lock, NULL);
     ew__cond_init(&w->fake.cond);
-    w->executor.executor.ops = &executor_ops;
-    pthread_mutex_init(&w->executor.lock, NULL);
-    ew__cond_init(&w->executor.cond);
+    ew_limits_complete(&w->limits);
+    w->executor.ops = &executor_ops;
+    ew__executor_init(&w->executor, &w->env.env, &w->limits);
     assert_int_equal(ew__jobs_thread(&w->env.env, &w->fake.backend, &w->store), EW_OK);
     *state = w;
     return 0;
@@ -174,7 +153,8 @@ static void close_it(world *w) {
 static int teardown(void **state) {
     world *w = *state;
     close_it(w);
-    home_run(&w->executor, w->executor.n); /* letters that nobody waited for */
+    (void)ew__executor_run_tasks(&w->executor); /* tasks that no test waited for */
+    ew__executor_done(&w->executor);
     assert_true(w->fake.freed);
     assert_int_equal(ew__test_env_live_blocks(&w->env), 0);
     (void)close(w->fake.fd);
@@ -257,8 +237,8 @@ static void test_store_thread__batches(void **state) {
 
 static void test_store_thread__done_at_home(void **state) {
     world *w = *state;
-    numbered *ops = submit_many(w, 100, &w->executor.executor);
-    home_run(&w->executor, 100);
+    numbered *ops = submit_many(w, 100, &w->executor);
+    run_tasks(&w->executor, 100);
     assert_int_equal(atomic_load(&w->n_done), 100);
     assert_false(atomic_load(&w->disorder));
     free(ops);
@@ -275,14 +255,14 @@ static void test_store_thread__full(void **state) {
     for (size_t i = 0; i < EW__STORE_QUEUE + BEYOND; i++) {
         ops[i].number = i + 1;
         ops[i].op.kind = EW__OP_GET;
-        ops[i].op.executor = i % 2 == 0 ? NULL : &w->executor.executor;
+        ops[i].op.executor = i % 2 == 0 ? NULL : &w->executor;
         ops[i].op.done = count_done;
         ops[i].op.owner = &w->owner;
         if (i < EW__STORE_QUEUE)
             ops[i].op.executor = NULL;
         w->store->ops->submit(w->store, &ops[i].op);
     }
-    home_run(&w->executor, BEYOND / 2); /* those with a executor are told at once */
+    run_tasks(&w->executor, BEYOND / 2); /* those with a executor are told at once */
     assert_int_equal(atomic_load(&w->n_limit), BEYOND / 2);
     set_shut(w, false);
     WAIT_FOR(w, atomic_load(&w->n_done) == 1 + EW__STORE_QUEUE + BEYOND);
@@ -410,11 +390,11 @@ static void test_store_thread__what_is_wanted(void **state) {
     listener a, b;
     watch(w, &a, NULL, EW__CHANGED_JOBS);
     WAIT_FOR(w, w->fake.want == EW__CHANGED_JOBS);
-    watch(w, &b, &w->executor.executor, EW__CHANGED_QUEUES | EW__CHANGED_BACK);
+    watch(w, &b, &w->executor, EW__CHANGED_QUEUES | EW__CHANGED_BACK);
     WAIT_FOR(w, w->fake.want == (EW__CHANGED_JOBS | EW__CHANGED_QUEUES | EW__CHANGED_BACK));
     announce(w, EW__CHANGED_JOBS | EW__CHANGED_BACK | EW__CHANGED_CANCELS);
     WAIT_FOR(w, a.seen == EW__CHANGED_JOBS);
-    home_run(&w->executor, 1);
+    run_tasks(&w->executor, 1);
     assert_int_equal(b.seen, EW__CHANGED_BACK);
     w->store->ops->watch(w->store, &a.watcher, false);
     w->store->ops->watch(w->store, &b.watcher, false);
@@ -424,18 +404,18 @@ static void test_store_thread__what_is_wanted(void **state) {
 static void test_store_thread__hints_gather(void **state) {
     world *w = *state;
     listener l;
-    watch(w, &l, &w->executor.executor, EW__CHANGED_JOBS | EW__CHANGED_QUEUES);
+    watch(w, &l, &w->executor, EW__CHANGED_JOBS | EW__CHANGED_QUEUES);
     for (size_t i = 1; i <= 5; i++) {
         announce(w, i % 2 == 0 ? EW__CHANGED_JOBS : EW__CHANGED_QUEUES);
         WAIT_FOR(w, w->fake.changes == 0);
     }
     ew__store_request op = {.kind = EW__OP_REQUEUE};
     assert_int_equal(ew__store_do(w->store, &op), EW_OK); /* the last look has been told by then */
-    home_run(&w->executor, 1);
+    run_tasks(&w->executor, 1);
     assert_int_equal(l.times, 1);
     assert_int_equal(l.seen, EW__CHANGED_JOBS | EW__CHANGED_QUEUES);
     assert_int_equal(ew__store_do(w->store, &op), EW_OK);
-    home_run(&w->executor, 1);
+    run_tasks(&w->executor, 1);
     assert_int_equal(l.times, 2);
     w->store->ops->watch(w->store, &l.watcher, false);
 }
@@ -445,28 +425,24 @@ static void test_store_thread__gone_before_it_arrives(void **state) {
     world *w = *state;
     listener *l = malloc(sizeof *l);
     assert_non_null(l);
-    watch(w, l, &w->executor.executor, EW__CHANGED_QUEUES);
+    watch(w, l, &w->executor, EW__CHANGED_QUEUES);
     announce(w, EW__CHANGED_QUEUES);
-    struct timespec until = ew__cond_until(WAIT_MS);
-    pthread_mutex_lock(&w->executor.lock);
-    while (w->executor.n == 0 && pthread_cond_timedwait(&w->executor.cond, &w->executor.lock, &until) == 0) {
-    }
-    pthread_mutex_unlock(&w->executor.lock);
+    wait_for_tasks(&w->executor, 1);
     w->store->ops->watch(w->store, &l->watcher, false);
     free(l);
     close_it(w);
-    home_run(&w->executor, 1);
+    run_tasks(&w->executor, 1);
 }
 
 static void test_store_thread__no_memory_for_a_letter(void **state) {
     world *w = *state;
     listener l;
-    watch(w, &l, &w->executor.executor, EW__CHANGED_QUEUES);
+    watch(w, &l, &w->executor, EW__CHANGED_QUEUES);
     ew__test_env_fail_at(&w->env, 1, true);
     announce(w, EW__CHANGED_QUEUES);
     WAIT_FOR(w, w->fake.n_looks >= 3 && ew__test_env_failed(&w->env) >= 2);
     ew__test_env_fail_at(&w->env, 0, false);
-    home_run(&w->executor, 1); /* late, but not lost */
+    run_tasks(&w->executor, 1); /* late, but not lost */
     assert_int_equal(l.seen, EW__CHANGED_QUEUES);
     w->store->ops->watch(w->store, &l.watcher, false);
 }
@@ -494,7 +470,7 @@ static void test_store_thread__come_and_go(void **state) {
     for (int i = 0; i < 300; i++) {
         listener a, b;
         watch(w, &a, NULL, EW__CHANGED_QUEUES);
-        watch(w, &b, &w->executor.executor, EW__CHANGED_QUEUES);
+        watch(w, &b, &w->executor, EW__CHANGED_QUEUES);
         announce(w, EW__CHANGED_QUEUES);
         if (i % 3 == 0)
             WAIT_FOR(w, a.seen != 0);

@@ -20,30 +20,14 @@ static bool home_here(const ew__executor *executor) {
     return !ew__container_of(executor, rig_side, executor)->elsewhere;
 }
 
-static void home_post(ew__executor *executor, ew__task *task) {
-    rig_side *side = ew__container_of(executor, rig_side, executor);
-    task->next = NULL;
-    *side->last_post = task;
-    side->last_post = &task->next;
-}
+static const ew__executor_ops executor_ops = {.here = home_here};
 
-static const ew__executor_ops executor_ops = {.here = home_here, .post = home_post};
-
-static bool run_posts(rig_side *side) {
-    ew__task *task = side->posts;
+static bool run_tasks(rig_side *side) {
     bool was_elsewhere = side->elsewhere;
-    if (!task)
-        return false;
-    side->posts = NULL;
-    side->last_post = &side->posts;
     side->elsewhere = false;
-    while (task) {
-        ew__task *next = task->next;
-        task->fn(task);
-        task = next;
-    }
+    bool any = ew__executor_run_tasks(&side->executor);
     side->elsewhere = was_elsewhere;
-    return true;
+    return any;
 }
 
 static const ew__wire *wire_of(const rig *r, int side) { return side == RIG_SERVER ? r->serve : r->wire; }
@@ -51,7 +35,6 @@ static const ew__wire *wire_of(const rig *r, int side) { return side == RIG_SERV
 static void init_side(rig *r, int which, const struct ew__http_guest *guest) {
     rig_side *side = &r->side[which];
     side->rig = r;
-    side->last_post = &side->posts;
     side->executor.ops = &executor_ops;
     ew__executor_init(&side->executor, &r->env.env, &r->limits);
     side->site.port = 3400;
@@ -524,7 +507,7 @@ static bool turn(rig *r) {
     bool moved = false;
     for (int i = 0; i < 2; i++) {
         ew__executor_read_clock(&r->side[i].executor);
-        moved |= run_posts(&r->side[i]);
+        moved |= run_tasks(&r->side[i]);
     }
     for (rig_pair *pair = r->pairs; pair; pair = pair->next) {
         for (int i = 0; i < 2; i++) {

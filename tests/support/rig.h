@@ -35,8 +35,7 @@ typedef struct rig_side {
     void *scratch;
     const ew__wire *other; /* whose memory `shared` is, once a connection has asked for another wire's */
     void *shared;
-    ew__task *posts, **last_post;
-    bool elsewhere; /* play another thread: `here` is false, posts wait for the next turn */
+    bool elsewhere; /* play another thread: `here` is false, tasks wait for the next turn */
     bool frozen;    /* its timers do not run */
 } rig_side;
 

@@ -160,7 +160,7 @@ bool ew__rrq_give_frame(ew__rrq_peer *peer, ew_call *call);
 
 void ew__rrq_serve(ew__rrq_peer *peer, ew_str text); /* one frame */
 void ew__rrq_let_go_all(ew__rrq_peer *peer);         /* the orchestrator has gone */
-void ew__rrq_told(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text);
+void ew__rrq_on_broadcast(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text);
 const ew__rrq_call *ew__rrq_served(const ew_call *call); /* it came by this wire; NULL: it did not */
 
 /* ---- spans.c ---- */

@@ -174,11 +174,11 @@ static bool was_cancelled(ew__rrq_peer *peer, ew_str request) {
 }
 
 /* Sends the ids to the other loops, as an array. */
-static void tell_others(ew__rrq_peer *peer, const ew__principal *owner, const ew__rrq_ids *ids) {
-    struct ew__broadcast *others = peer->peer.conn->site->others;
+static void broadcast_cancel(ew__rrq_peer *peer, const ew__principal *owner, const ew__rrq_ids *ids) {
+    struct ew__broadcast *broadcast = peer->peer.conn->site->broadcast;
     char text[TOLD_MAX + 16];
     size_t n = 0;
-    if (!others)
+    if (!broadcast)
         return;
     text[n++] = '[';
     memcpy(text + n, ids->job.ptr, ids->job.len);
@@ -189,10 +189,11 @@ static void tell_others(ew__rrq_peer *peer, const ew__principal *owner, const ew
         n += ids->request.len;
     }
     text[n++] = ']';
-    (void)others->tell(others, peer->peer.conn->executor, &ew__wire_rrq, EW__ALL_OTHER_LOOPS, owner, ew__str(text, n));
+    (void)broadcast->send(broadcast, peer->peer.conn->executor, &ew__wire_rrq, EW__ALL_OTHER_LOOPS, owner,
+                          ew__str(text, n));
 }
 
-void ew__rrq_told(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text) {
+void ew__rrq_on_broadcast(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text) {
     ew_json_iter it = {.offset_ = 0};
     ew__rrq_ids ids = {.job = {NULL, 0}};
     if (ew_json_next(text, &it))
@@ -221,7 +222,7 @@ static const char *serve_cancel(ew__rrq_peer *peer, const ew__rrq_message *messa
     ew__principal owner = ew__principal_of(conn->executor, ew__conn_who(conn));
     bool here = cancel.ids.request.len && ew__rrq_index_find(scratch_of(peer), &cancel.ids, &owner);
     if (!here)
-        tell_others(peer, &owner, &cancel.ids); /* first: a call that ends may free the text of the frame */
+        broadcast_cancel(peer, &owner, &cancel.ids); /* first: a call that ends may free the text of the frame */
     cancel_all(scratch_of(peer), conn->executor, peer->number, &owner, &cancel.ids);
     return NULL;
 }

@@ -332,7 +332,7 @@ static void refuse_late(ew__exchange *exchange) {
 
 static void on_reply(ew__exchange *exchange, const ew__rpc *message, ew_str body) {
     ew__conn *conn = exchange->conn;
-    struct ew__broadcast *others = conn->site->others;
+    struct ew__broadcast *broadcast = conn->site->broadcast;
     ew__sf_scratch *scratch = conn->ops->shared ? conn->ops->shared(conn, &ew__wire_stepflow) : NULL;
     unsigned loop = loop_of(message->id);
     ew__principal sender = ew__principal_of(conn->executor, exchange->call->who);
@@ -340,8 +340,8 @@ static void on_reply(ew__exchange *exchange, const ew__rpc *message, ew_str body
         exchange->ops->answer(exchange, 202, NULL, NULL);
         return;
     }
-    bool elsewhere = others && loop != EW__ALL_OTHER_LOOPS && loop != conn->site->loop;
-    if (elsewhere && others->tell(others, conn->executor, &ew__wire_stepflow, loop, &sender, body))
+    bool elsewhere = broadcast && loop != EW__ALL_OTHER_LOOPS && loop != conn->site->loop;
+    if (elsewhere && broadcast->send(broadcast, conn->executor, &ew__wire_stepflow, loop, &sender, body))
         exchange->ops->answer(exchange, 202, NULL, NULL);
     else if (elsewhere)
         refuse(exchange, 503, NONE, EW__SF_TRANSPORT_ERROR, EW_STATUS_RESOURCE_EXHAUSTED, "too many replies wait");
@@ -349,7 +349,7 @@ static void on_reply(ew__exchange *exchange, const ew__rpc *message, ew_str body
         refuse_late(exchange);
 }
 
-void ew__sf_told(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text) {
+void ew__sf_on_broadcast(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text) {
     ew__json_doc doc;
     ew__rpc message;
     bool good = ew__json_parse(&doc, text) == EW_OK;

@@ -101,7 +101,7 @@ bool ew__sf_is_everywire(ew_str result);
 
 /* ---- serve_http.c ---- */
 
-void ew__sf_told(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text);
+void ew__sf_on_broadcast(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text);
 void ew__sf_scratch_done(void *scratch);
 
 #endif

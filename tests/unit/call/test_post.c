@@ -77,12 +77,12 @@ static void test_call_post__order(void **state) {
         assert_int_equal(pthread_create(&threads[i], NULL, talk, &jobs[i]), 0);
     }
     while (atomic_load(&rec.n_ends) == 0)
-        world_letters(&w, true);
+        world_run_tasks(&w, true);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
         assert_int_equal(jobs[i].err, EW_OK); /* handed over: it learns nothing */
     }
-    world_letters(&w, false);
+    world_run_tasks(&w, false);
     assert_int_equal(atomic_load(&rec.n_ends), 1);
     assert_true(rec.ordered && rec.n_chunks >= EACH && rec.n_chunks <= THREADS * EACH);
     assert_int_equal(atomic_load(&w.executor.dropped), THREADS - 1); /* late ends */
@@ -114,9 +114,9 @@ static void test_call_post__wait_cancelled(void **state) {
             sched_yield();
         ew__call_cancel(call, EW__CANCEL_ASKED);
         while (atomic_load(&rec.n_ends) == 0)
-            world_letters(&w, true);
+            world_run_tasks(&w, true);
         pthread_join(thread, NULL);
-        world_letters(&w, false);
+        world_run_tasks(&w, false);
         assert_int_equal(j.err, EW_ECANCELLED);
         world_done(&w);
     }
@@ -139,9 +139,9 @@ static void test_call_post__wait_time(void **state) {
     job j = {.call = ew_call_ref(open_call(&w, &rec)), .err = EW_EIO};
     assert_int_equal(pthread_create(&thread, NULL, wait_short, &j), 0);
     while (atomic_load(&rec.n_ends) == 0)
-        world_letters(&w, true);
+        world_run_tasks(&w, true);
     pthread_join(thread, NULL);
-    world_letters(&w, false);
+    world_run_tasks(&w, false);
     assert_int_equal(j.err, EW_OK);
     world_done(&w);
 }
@@ -180,9 +180,9 @@ static void test_call_post__wait_room(void **state) {
     while (!atomic_load(&j.ready))
         sched_yield();
     while (atomic_load(&rec.n_ends) == 0)
-        world_letters(&w, true);
+        world_run_tasks(&w, true);
     pthread_join(thread, NULL);
-    world_letters(&w, false);
+    world_run_tasks(&w, false);
     assert_int_equal(j.err, EW_OK);
     assert_int_equal(j.number, 11); /* 22000 bytes: the first over 20000 */
     assert_int_equal(rec.n_chunks, 11);
@@ -214,7 +214,7 @@ static void test_call_post__hard_limit(void **state) {
     pthread_join(thread, NULL); /* nobody opens letters meanwhile */
     assert_int_equal(j.err, EW_ELIMIT);
     assert_int_equal(j.number, 100);
-    world_letters(&w, false);
+    world_run_tasks(&w, false);
     assert_int_equal(rec.n_chunks, 100);
     (void)ew_call_done(call, EW_STR("1"));
     world_done(&w);
@@ -239,9 +239,9 @@ static void test_call_post__no_memory(void **state) {
     assert_int_equal(pthread_create(&thread, NULL, end_without_memory, &j), 0);
     pthread_join(thread, NULL);
     assert_int_equal(j.err, EW_OK);
-    world_letters(&w, true);
+    world_run_tasks(&w, true);
     assert_int_equal(atomic_load(&rec.n_ends), 1);
-    world_letters(&w, false);
+    world_run_tasks(&w, false);
     world_done(&w);
 }
 

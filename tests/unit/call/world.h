@@ -1,5 +1,5 @@
 /*
- * tests/unit/call/world.h: a executor for tests of calls: virtual clock, counting memory, and letters from real threads.
+ * tests/unit/call/world.h: a executor for tests of calls: virtual clock, counting memory, and tasks from real threads.
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EW_TESTS_CALL_WORLD_H
@@ -22,7 +22,7 @@ typedef struct world {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t posted;
-    ew__task *first, **last;
+    bool woken;
 } world;
 
 static bool world_here(const ew__executor *executor) {
@@ -30,44 +30,36 @@ static bool world_here(const ew__executor *executor) {
     return pthread_equal(pthread_self(), w->thread) != 0;
 }
 
-static void world_post(ew__executor *executor, ew__task *task) {
+static void world_wake(ew__executor *executor) {
     world *w = (world *)(void *)executor;
     pthread_mutex_lock(&w->lock);
-    task->next = NULL;
-    *w->last = task;
-    w->last = &task->next;
+    w->woken = true;
     pthread_cond_signal(&w->posted);
     pthread_mutex_unlock(&w->lock);
 }
 
-static const ew__executor_ops world_ops = {.here = world_here, .post = world_post};
+static const ew__executor_ops world_ops = {.here = world_here, .wake = world_wake};
 
 static inline void world_init(world *w, uint64_t seed) {
     memset(w, 0, sizeof *w);
     ew__test_env_init(&w->env, seed);
     ew_limits_complete(&w->limits);
     w->thread = pthread_self();
-    w->last = &w->first;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->posted, NULL);
     w->executor.ops = &world_ops;
     ew__executor_init(&w->executor, &w->env.env, &w->limits);
 }
 
-/* Opens the letters that are there; wait: at least one. */
-static inline void world_letters(world *w, bool wait) {
-    pthread_mutex_lock(&w->lock);
-    while (wait && !w->first)
-        pthread_cond_wait(&w->posted, &w->lock);
-    ew__task *task = w->first;
-    w->first = NULL;
-    w->last = &w->first;
-    pthread_mutex_unlock(&w->lock);
-    while (task) {
-        ew__task *next = task->next;
-        task->fn(task);
-        task = next;
-    }
+/* Runs the tasks that were posted; wait: at least one by another thread. */
+static inline void world_run_tasks(world *w, bool wait) {
+    do {
+        pthread_mutex_lock(&w->lock);
+        while (wait && !w->woken && !w->executor.has_own_tasks)
+            pthread_cond_wait(&w->posted, &w->lock);
+        w->woken = false;
+        pthread_mutex_unlock(&w->lock);
+    } while (!ew__executor_run_tasks(&w->executor) && wait);
 }
 
 static inline void world_advance(world *w, uint64_t ms) {

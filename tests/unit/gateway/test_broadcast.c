@@ -46,7 +46,7 @@ static void told(void *scratch, ew__executor *executor, const ew__principal *sen
     atomic_fetch_add(&e->n, 1);
 }
 
-static const ew__wire listening = {.name = "listening", .scratch_size = sizeof(ear), .told = told};
+static const ew__wire listening = {.name = "listening", .scratch_size = sizeof(ear), .on_broadcast = told};
 static const ew__wire deaf = {.name = "deaf"};
 
 /* ---- an app, and work on its loops ---- */
@@ -94,7 +94,7 @@ static void hold(ew__task *task) {
 static void run_there(errand *e, ew__app_loop *loop, void (*fn)(ew__task *task)) {
     e->loop = loop;
     e->task.fn = fn;
-    loop->loop.executor.ops->post(&loop->loop.executor, &e->task);
+    ew__executor_post(&loop->loop.executor, &e->task);
 }
 
 static void world_init(world *w, unsigned n_loops) {
@@ -122,7 +122,7 @@ static void world_done(world *w) {
 }
 
 static bool tell_one(world *w, size_t from, unsigned to, const ew__wire *wire, ew_str text) {
-    return w->app->others.tell(&w->app->others, &w->app->loops[from].loop.executor, wire, to, &somebody, text);
+    return w->app->broadcast.send(&w->app->broadcast, &w->app->loops[from].loop.executor, wire, to, &somebody, text);
 }
 
 static bool tell(world *w, size_t from, const ew__wire *wire, ew_str text) {
@@ -139,20 +139,20 @@ static uint64_t dropped(const world *w, size_t i) { return atomic_load(&w->app->
 
 /* ---- tests ---- */
 
-static void test_others__only_among_several(void **state) {
+static void test_broadcast__only_among_several(void **state) {
     (void)state;
     for (unsigned n = 1; n <= 2; n++) {
         world w;
         world_init(&w, n);
         for (unsigned i = 0; i < n; i++)
-            assert_ptr_equal(w.app->loops[i].server.doors[0].site.others, n > 1 ? &w.app->others : NULL);
+            assert_ptr_equal(w.app->loops[i].server.doors[0].site.broadcast, n > 1 ? &w.app->broadcast : NULL);
         for (unsigned i = 0; i < n; i++)
             assert_int_equal(w.app->loops[i].server.doors[0].site.loop, i);
         world_done(&w);
     }
 }
 
-static void test_others__told(void **state) {
+static void test_broadcast__told(void **state) {
     world w;
     (void)state;
     world_init(&w, 3);
@@ -177,7 +177,7 @@ static void test_others__told(void **state) {
 }
 
 /* One loop only, as its connections call it. */
-static void test_others__one_of_them(void **state) {
+static void test_broadcast__one_of_them(void **state) {
     world w;
     (void)state;
     world_init(&w, 3);
@@ -196,7 +196,7 @@ static void test_others__one_of_them(void **state) {
     world_done(&w);
 }
 
-static void test_others__in_order(void **state) {
+static void test_broadcast__in_order(void **state) {
     world w;
     (void)state;
     world_init(&w, 2);
@@ -209,7 +209,7 @@ static void test_others__in_order(void **state) {
 }
 
 /* How many there may be. */
-static void test_others__limits(void **state) {
+static void test_broadcast__limits(void **state) {
     atomic_bool held = true;
     errand e = {.held = &held};
     world w;
@@ -218,7 +218,7 @@ static void test_others__limits(void **state) {
     listen_on(&w, 1);
     run_there(&e, &w.app->loops[1], hold);
     wait_for(&e.begun);
-    for (int i = 0; i < EW__LETTERS_MAX; i++)
+    for (int i = 0; i < EW__BROADCASTS_MAX; i++)
         assert_true(tell_number(&w, 0, i));
     assert_int_equal(dropped(&w, 0), 0);
     for (int i = 0; i < 7; i++)
@@ -226,9 +226,9 @@ static void test_others__limits(void **state) {
     assert_int_equal(dropped(&w, 0), 7);
     assert_int_equal(atomic_load(&w.ears[1]->n), 0);
     atomic_store(&held, false);
-    assert_true(becomes(&w.ears[1]->n, EW__LETTERS_MAX));
+    assert_true(becomes(&w.ears[1]->n, EW__BROADCASTS_MAX));
     assert_true(tell(&w, 0, &listening, EW_STR("x"))); /* there is room again */
-    assert_true(becomes(&w.ears[1]->n, EW__LETTERS_MAX + 1));
+    assert_true(becomes(&w.ears[1]->n, EW__BROADCASTS_MAX + 1));
     assert_int_equal(atomic_load(&w.ears[1]->n_wrong), 0);
     assert_int_equal(dropped(&w, 0), 7);
     assert_int_equal(dropped(&w, 1), 0);
@@ -236,8 +236,8 @@ static void test_others__limits(void **state) {
 }
 
 /* How long each and all may be. */
-static void test_others__bytes(void **state) {
-    const size_t frame = (size_t)16 * 1024 * 1024, most = frame + EW__LETTER_BYTES_MORE;
+static void test_broadcast__bytes(void **state) {
+    const size_t frame = (size_t)16 * 1024 * 1024, most = frame + EW__BROADCAST_BYTES_MORE;
     atomic_bool held = true;
     errand e = {.held = &held};
     world w;
@@ -253,19 +253,19 @@ static void test_others__bytes(void **state) {
     for (int i = 0; i < 3; i++)
         assert_true(tell(&w, 0, &listening, ew__str(text, most)));
     assert_false(tell(&w, 0, &listening, ew__str(text, most))); /* 64 MiB, all together */
-    assert_true(tell(&w, 0, &listening, ew__str(text, EW__LETTERS_BYTES_MAX - 3 * most)));
+    assert_true(tell(&w, 0, &listening, ew__str(text, EW__BROADCASTS_BYTES_MAX - 3 * most)));
     assert_false(tell(&w, 0, &listening, EW_STR("x")));
     assert_int_equal(dropped(&w, 0), 3);
     atomic_store(&held, false);
     assert_true(becomes(&w.ears[1]->n, 4));
-    assert_int_equal(atomic_load(&w.ears[1]->bytes), EW__LETTERS_BYTES_MAX);
+    assert_int_equal(atomic_load(&w.ears[1]->bytes), EW__BROADCASTS_BYTES_MAX);
     assert_true(tell(&w, 0, &listening, EW_STR("x")));
     assert_true(becomes(&w.ears[1]->n, 5));
     world_done(&w);
     free(text);
 }
 
-static void test_others__no_memory(void **state) {
+static void test_broadcast__no_memory(void **state) {
     world w;
     (void)state;
     world_init(&w, 2);
@@ -280,7 +280,7 @@ static void test_others__no_memory(void **state) {
 }
 
 /* Letters that nobody opens: under way when a loop ends, and written to one that has ended. */
-static void test_others__the_end(void **state) {
+static void test_broadcast__the_end(void **state) {
     world w;
     (void)state;
     for (int round = 0; round < 20; round++) {
@@ -303,21 +303,21 @@ static void test_others__the_end(void **state) {
     assert_int_equal(running, 0);
     for (int i = 0; i < 5; i++)
         assert_true(tell_number(&w, 0, i));
-    assert_int_equal(w.app->loops[1].box.n, 5);
+    assert_int_equal(w.app->loops[1].broadcasts.mailbox.n, 5);
     assert_int_equal(atomic_load(&w.ears[1]->n), 0);
     world_done(&w);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_others__only_among_several),
-        cmocka_unit_test(test_others__told),
-        cmocka_unit_test(test_others__one_of_them),
-        cmocka_unit_test(test_others__in_order),
-        cmocka_unit_test(test_others__limits),
-        cmocka_unit_test(test_others__bytes),
-        cmocka_unit_test(test_others__no_memory),
-        cmocka_unit_test(test_others__the_end),
+        cmocka_unit_test(test_broadcast__only_among_several),
+        cmocka_unit_test(test_broadcast__told),
+        cmocka_unit_test(test_broadcast__one_of_them),
+        cmocka_unit_test(test_broadcast__in_order),
+        cmocka_unit_test(test_broadcast__limits),
+        cmocka_unit_test(test_broadcast__bytes),
+        cmocka_unit_test(test_broadcast__no_memory),
+        cmocka_unit_test(test_broadcast__the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

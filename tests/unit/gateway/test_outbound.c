@@ -211,7 +211,7 @@ static void start(world *w, asked *a, const ew__wire *by, const char *url, const
     else
         (void)snprintf(a->url, sizeof a->url, "%s", url);
     ew__executor *executor = &w->app->loops[0].loop.executor;
-    executor->ops->post(executor, &a->task);
+    ew__executor_post(executor, &a->task);
 }
 
 static void await(asked *a) {
@@ -239,7 +239,7 @@ static void nothing(ew__task *task) {
 static size_t count(world *w) {
     asked a = {.w = w, .task.fn = nothing};
     ew__executor *executor = &w->app->loops[0].loop.executor;
-    executor->ops->post(executor, &a.task);
+    ew__executor_post(executor, &a.task);
     await(&a);
     return a.n_ways;
 }

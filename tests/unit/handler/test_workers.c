@@ -121,7 +121,7 @@ static void begin(world *w) {
 
 static void finish(world *w) {
     assert_true(ew__workers_free(workers, 60000));
-    world_letters(w, false); /* what the threads have posted last */
+    world_run_tasks(w, false); /* what the threads have posted last */
     ew__registry_done(&registry);
     world_done(w);
 }
@@ -137,7 +137,7 @@ static void open_call(world *w, const char *key, record *rec) {
 
 static void run_to_end(world *w, const record *rec) {
     while (rec->n_ends == 0)
-        world_letters(w, true);
+        world_run_tasks(w, true);
     assert_int_equal(rec->n_ends, 1);
 }
 
@@ -208,7 +208,7 @@ static bool is_threaded(const ew_call *call) {
 static void run_kept(world *w, const char *key, bool (*is_kept)(const ew_call *call), unsigned refs, record *rec) {
     open_call(w, key, rec);
     while (!is_kept(rec->call) || atomic_load(&rec->call->refs) != refs)
-        world_letters(w, true);
+        world_run_tasks(w, true);
     assert_int_equal(rec->n_ends, 0);
 }
 

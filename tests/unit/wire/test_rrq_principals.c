@@ -91,9 +91,9 @@ static bool on_tell(struct ew__broadcast *base, const ew__executor *from, const 
 static void test_wire_rrq_principals__other_loops(void **state) {
     (void)state;
     scene s;
-    others o = {.base = {.tell = on_tell}};
+    others o = {.base = {.send = on_tell}};
     begin(&s);
-    s.r.side[RIG_SERVER].site.others = &o.base;
+    s.r.side[RIG_SERVER].site.broadcast = &o.base;
     rig_pair *ada = connect_as(&s, AUTH(ADA)), *bob = connect_as(&s, AUTH(BOB));
     ew__principal is_ada = principal_with(ADA), is_bob = principal_with(BOB);
     say(bob, REQUEST("r", "j", "never", "{}"));
@@ -102,10 +102,10 @@ static void test_wire_rrq_principals__other_loops(void **state) {
     assert_true(ew__principal_equal(&o.sender, &is_ada));
     hear_nothing(bob);
     void *scratch = wire_end(bob)->conn.scratch;
-    ew__rrq_told(scratch, &s.r.side[RIG_SERVER].executor, &is_ada, EW_STR("[\"j\",\"r\"]"));
+    ew__rrq_on_broadcast(scratch, &s.r.side[RIG_SERVER].executor, &is_ada, EW_STR("[\"j\",\"r\"]"));
     rig_run(&s.r);
     hear_nothing(bob);
-    ew__rrq_told(scratch, &s.r.side[RIG_SERVER].executor, &is_bob, EW_STR("[\"j\",\"r\"]"));
+    ew__rrq_on_broadcast(scratch, &s.r.side[RIG_SERVER].executor, &is_bob, EW_STR("[\"j\",\"r\"]"));
     rig_run(&s.r);
     hear(bob, CANCELLED("r", "j"));
     end(&s);

@@ -147,7 +147,7 @@ static void test_wire_rrq__cancel_stubborn(void **state) {
 }
 
 static struct {
-    struct ew__broadcast others;
+    struct ew__broadcast broadcast;
     char text[200];
     unsigned n;
 } heard;
@@ -172,8 +172,8 @@ static void test_wire_rrq__other_loops(void **state) {
     rig r;
     rrq_init(&r, NONE, RIG_WHOLE);
     memset(&heard, 0, sizeof heard);
-    heard.others.tell = note;
-    r.side[RIG_SERVER].site.others = &heard.others;
+    heard.broadcast.send = note;
+    r.side[RIG_SERVER].site.broadcast = &heard.broadcast;
     rig_pair *pair = rig_connect_raw(&r, RIG_CLIENT);
     say(pair, REQUEST("r", "j", "never", "{}"));
     say(pair, CANCEL("j", ",'request_id':'r'"));
@@ -188,10 +188,10 @@ static void test_wire_rrq__other_loops(void **state) {
     say(pair, REQUEST("y", "j", "never", "{}"));
     void *scratch = wire_end(pair)->conn.scratch;
     const ew__principal everybody = {.kind = EW__WHO_STRANGER};
-    ew__rrq_told(scratch, &r.side[RIG_SERVER].executor, &everybody, EW_STR("[\"z\",\"x\"]"));
+    ew__rrq_on_broadcast(scratch, &r.side[RIG_SERVER].executor, &everybody, EW_STR("[\"z\",\"x\"]"));
     rig_run(&r);
     hear(pair, CANCELLED("x", "j"));
-    ew__rrq_told(scratch, &r.side[RIG_SERVER].executor, &everybody, EW_STR("[\"j\"]"));
+    ew__rrq_on_broadcast(scratch, &r.side[RIG_SERVER].executor, &everybody, EW_STR("[\"j\"]"));
     rig_run(&r);
     hear(pair, CANCELLED("y", "j"));
     rig_finish(&r);

@@ -247,11 +247,11 @@ static bool on_tell(struct ew__broadcast *base, const ew__executor *from, const 
 static void test_wire_stepflow_http_back__other_loop(void **state) {
     (void)state;
     world w;
-    others o = {.base = {.tell = on_tell}, .takes = true};
+    others o = {.base = {.send = on_tell}, .takes = true};
     world_plain(&w);
     server_site(&w)->loop = 2;
     reply(&w, 400, RPC "'id':'7-ew0-1','result':1}", NOBODY); /* there is no other */
-    server_site(&w)->others = &o.base;
+    server_site(&w)->broadcast = &o.base;
     reply(&w, 202, RPC "'id':'7-ew0-1','result':1}", "");
     assert_int_equal(o.n, 1);
     assert_int_equal(o.to, 7);
@@ -271,8 +271,8 @@ static void test_wire_stepflow_http_back__other_loop(void **state) {
 static void tell(world *w, const char *body) {
     char *text = expand(w, body);
     const ew__principal everybody = {.kind = EW__WHO_STRANGER};
-    ew__wire_stepflow.told(w->r.side[RIG_SERVER].shared, &w->r.side[RIG_SERVER].executor, &everybody,
-                           ew_str_from(text));
+    ew__wire_stepflow.on_broadcast(w->r.side[RIG_SERVER].shared, &w->r.side[RIG_SERVER].executor, &everybody,
+                                   ew_str_from(text));
     rig_run(&w->r);
     free(text);
 }

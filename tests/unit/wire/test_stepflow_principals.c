@@ -143,8 +143,8 @@ static void test_wire_stepflow_principals__replies(void **state) {
 static void tell(scene *s, const char *token) {
     char *text = expand(&s->w, RPC "'id':$1,'result':1}");
     ew__principal sender = principal_with(token);
-    ew__wire_stepflow.told(s->w.r.side[RIG_SERVER].shared, &s->w.r.side[RIG_SERVER].executor, &sender,
-                           ew_str_from(text));
+    ew__wire_stepflow.on_broadcast(s->w.r.side[RIG_SERVER].shared, &s->w.r.side[RIG_SERVER].executor, &sender,
+                                   ew_str_from(text));
     rig_run(&s->w.r);
     free(text);
 }
