@@ -1,7 +1,7 @@
 /*
  * client/blobs.h: what a client has beside its target when that is a Stepflow server: a store of blobs, which
  * servers reach by calling back, and where they are on this machine an HTTP listener with the same blobs, for servers
- * that want a URL (0.10 and later). Used inside src/api only.
+ * that want a URL (0.10 and later).
  */
 #ifndef EW_CLIENT_BLOBS_H
 #define EW_CLIENT_BLOBS_H

@@ -1,5 +1,5 @@
 /*
- * client/client.h: the client and request behind <everywire/client.h>. Used inside src/api only.
+ * client/client.h: the client and request behind <everywire/client.h>.
  */
 #ifndef EW_CLIENT_CLIENT_H
 #define EW_CLIENT_CLIENT_H

@@ -1,5 +1,5 @@
 /*
- * client/request.h: what the two files of requests share. Used inside src/api only.
+ * client/request.h: what the two files of requests share.
  */
 #ifndef EW_CLIENT_REQUEST_H
 #define EW_CLIENT_REQUEST_H

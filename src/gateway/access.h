@@ -1,5 +1,5 @@
 /*
- * gateway/access.h: whom an app asks for a token, and those who connect by their address. Used inside src/api only.
+ * gateway/access.h: whom an app asks for a token, and those who connect by their address.
  */
 #ifndef EW_GATEWAY_ACCESS_H
 #define EW_GATEWAY_ACCESS_H

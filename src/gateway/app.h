@@ -1,5 +1,5 @@
 /*
- * gateway/app.h: the app behind <everywire/app.h>. Used inside src/api only.
+ * gateway/app.h: the app behind <everywire/app.h>.
  */
 #ifndef EW_GATEWAY_APP_H
 #define EW_GATEWAY_APP_H
@@ -32,7 +32,7 @@ typedef struct ew__app_loop {
     ew__metrics metrics;
     ew__app_tracing tracing;
     ew__broadcast_inbox broadcasts;
-    ew__app_ways ways;
+    ew__app_outbound outbound;
     ew__gate gate;
     ew__away_calls away; /* that wait for a runtime */
     ew__part *parts;     /* of sources */
@@ -42,7 +42,7 @@ typedef struct ew__app_loop {
     bool has_thread;
     bool abandoned; /* a handler did not end: this memory is never freed, because its answer may still come */
     bool closing;
-    size_t n_open;   /* of the server, the connectors, the ways and the parts, once they are being closed */
+    size_t n_open;   /* of the server, the connectors, the outbound pools and the parts, once they are being closed */
     ew__timer grace; /* for handlers that do not end when their call is cut off */
     ew__task drain_task, close_task, refresh_task, pulse_task;
     atomic_bool drain_sent, close_sent, refresh_sent, pulse_sent;
@@ -89,7 +89,7 @@ struct ew_app {
     size_t n_loops;
     struct ew__scrape scrape;
     struct ew__broadcast broadcast;
-    struct ew__outbound ways;
+    struct ew__outbound outbound;
     ew__instance instance; /* what Stepflow's runtimes know this program by */
     ew__app_telemetry telemetry;
     atomic_uint live_calls, connections;

@@ -1,6 +1,5 @@
 /*
- * gateway/away.h: actions of a runtime that has left and is expected back, and the calls that wait for it. Used inside
- * src/api only.
+ * gateway/away.h: actions of a runtime that has left and is expected back, and the calls that wait for it.
  *
  * Such an action is an action of its own (call/action.h, `away`), published in place of the runtime's. A call to it
  * waits on the loop that it came to, until an action of the same key is there, at most limits->reconnect_ms.

@@ -1,5 +1,5 @@
 /*
- * gateway/connect.h: the managers that an app dials: their URLs, and one connector for each. Used inside src/api only.
+ * gateway/connect.h: the managers that an app dials: their URLs, and one connector for each.
  */
 #ifndef EW_GATEWAY_CONNECT_H
 #define EW_GATEWAY_CONNECT_H

@@ -1,5 +1,5 @@
 /*
- * gateway/outbound.c: see app_ways.h. A caller chooses these URLs. They may lead to this machine only, unless the app
+ * gateway/outbound.c: see outbound.h. A caller chooses these URLs. They may lead to this machine only, unless the app
  * allows remote peers (--allow-remote), and never to link-local, metadata, unspecified or multicast addresses.
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,10 +7,10 @@
 #include "endpoint/authority.h"
 #include <stdio.h>
 
-#define ALL_MAX (4 * EW__WAYS_MAX) /* with those that are being closed */
+#define ALL_MAX (4 * EW__OUTBOUND_POOLS_MAX) /* with those that are being closed */
 
-typedef struct ew__app_way {
-    struct ew__app_way *next, *prev;
+typedef struct ew__outbound_pool {
+    struct ew__outbound_pool *next, *prev;
     ew__app_loop *loop;
     ew__pool *pool;
     bool closing;
@@ -18,7 +18,7 @@ typedef struct ew__app_way {
     char host[256];      /* for the resolver: no brackets */
     char authority[280]; /* HOST:PORT as it stands in the URL */
     char path[512];      /* no slash at its end */
-} way;
+} outbound_pool;
 
 /* ---- URLs ---- */
 
@@ -37,16 +37,16 @@ static bool path_ok(ew_str path) {
 }
 
 /* What is not plainly this machine is not: a name may mean anything a moment later, but for localhost. */
-static bool is_here(const way *w) {
+static bool is_loopback(const outbound_pool *p) {
     ew__address address;
-    bool v6 = strchr(w->host, ':') != NULL;
-    char text[sizeof w->host + 8];
-    (void)snprintf(text, sizeof text, "%s%s%s:0", v6 ? "[" : "", w->host, v6 ? "]" : "");
+    bool v6 = strchr(p->host, ':') != NULL;
+    char text[sizeof p->host + 8];
+    (void)snprintf(text, sizeof text, "%s%s%s:0", v6 ? "[" : "", p->host, v6 ? "]" : "");
     return ew__address_parse(text, &address) == EW_OK && address.loopback;
 }
 
 /* Fills in host, authority, path and port. */
-static ew_err read_url(way *w, ew_app *app, ew_str url) {
+static ew_err read_url(outbound_pool *p, ew_app *app, ew_str url) {
     ew__authority parts;
     if (!take_scheme(&url, EW_STR("http://")))
         return EW_EINVAL;
@@ -56,18 +56,18 @@ static ew_err read_url(way *w, ew_app *app, ew_str url) {
     while (path.len > 0 && path.ptr[path.len - 1] == '/')
         path.len--;
     if (ew__authority_parse(authority, &parts) != EW__AUTHORITY_OK || (parts.has_port && parts.port == 0) ||
-        parts.host.len >= sizeof w->host || authority.len >= sizeof w->authority || path.len >= sizeof w->path ||
+        parts.host.len >= sizeof p->host || authority.len >= sizeof p->authority || path.len >= sizeof p->path ||
         !path_ok(path))
         return EW_EINVAL;
-    memcpy(w->host, parts.host.ptr, parts.host.len);
-    memcpy(w->authority, authority.ptr, authority.len);
+    memcpy(p->host, parts.host.ptr, parts.host.len);
+    memcpy(p->authority, authority.ptr, authority.len);
     if (path.len)
-        memcpy(w->path, path.ptr, path.len);
-    w->port = parts.has_port ? parts.port : 80;
-    return app->allow_remote || is_here(w) ? EW_OK : EW_EINVAL;
+        memcpy(p->path, path.ptr, path.len);
+    p->port = parts.has_port ? parts.port : 80;
+    return app->allow_remote || is_loopback(p) ? EW_OK : EW_EINVAL;
 }
 
-static bool same(const way *a, const way *b, const ew__wire *wire) {
+static bool same(const outbound_pool *a, const outbound_pool *b, const ew__wire *wire) {
     return !a->closing && a->pool->wire == wire && strcmp(a->authority, b->authority) == 0 &&
            strcmp(a->path, b->path) == 0;
 }
@@ -75,104 +75,104 @@ static bool same(const way *a, const way *b, const ew__wire *wire) {
 /* ---- pools ---- */
 
 static void forget(ew__pool *pool) {
-    way *w = pool->ud;
-    ew__app_loop *loop = w->loop;
-    EW__LIST_REMOVE(loop->ways.first, w);
-    loop->ways.n_all--;
+    outbound_pool *p = pool->ud;
+    ew__app_loop *loop = p->loop;
+    EW__LIST_REMOVE(loop->outbound.first, p);
+    loop->outbound.n_all--;
     ew__pool_free(pool);
-    ew__free(loop->app->env, w, sizeof *w);
-    if (loop->ways.closing)
-        loop->ways.on_closed(loop);
+    ew__free(loop->app->env, p, sizeof *p);
+    if (loop->outbound.closing)
+        loop->outbound.on_closed(loop);
 }
 
-static void close_way(way *w) {
-    if (w->closing)
+static void close_pool(outbound_pool *p) {
+    if (p->closing)
         return;
-    w->closing = true;
-    w->loop->ways.n--;
-    ew__pool_close(w->pool, forget);
+    p->closing = true;
+    p->loop->outbound.n--;
+    ew__pool_close(p->pool, forget);
 }
 
 /* The one that was used longest ago, and is not used now. */
-static bool make_room(ew__app_ways *ways) {
-    way *oldest = NULL;
-    for (way *w = ways->first; w; w = w->next)
-        if (!w->closing && ew__pool_is_idle(w->pool))
-            oldest = w;
+static bool make_room(ew__app_outbound *outbound) {
+    outbound_pool *oldest = NULL;
+    for (outbound_pool *p = outbound->first; p; p = p->next)
+        if (!p->closing && ew__pool_is_idle(p->pool))
+            oldest = p;
     if (!oldest)
         return false;
-    close_way(oldest);
-    return ways->n_all < ALL_MAX;
+    close_pool(oldest);
+    return outbound->n_all < ALL_MAX;
 }
 
-static ew_err add(ew__app_loop *loop, const ew__wire *wire, const way *like, way **ret) {
-    ew__app_ways *ways = &loop->ways;
-    if (ways->n == EW__WAYS_MAX && !make_room(ways))
+static ew_err add(ew__app_loop *loop, const ew__wire *wire, const outbound_pool *like, outbound_pool **ret) {
+    ew__app_outbound *outbound = &loop->outbound;
+    if (outbound->n == EW__OUTBOUND_POOLS_MAX && !make_room(outbound))
         return EW_EBUSY;
-    way *w = ew__alloc(loop->app->env, sizeof *w);
-    if (!w)
+    outbound_pool *p = ew__alloc(loop->app->env, sizeof *p);
+    if (!p)
         return EW_ENOMEM;
-    *w = *like;
-    w->loop = loop;
-    ew__site site = {.port = w->port, .authority = ew_str_from(w->authority), .path = ew_str_from(w->path)};
+    *p = *like;
+    p->loop = loop;
+    ew__site site = {.port = p->port, .authority = ew_str_from(p->authority), .path = ew_str_from(p->path)};
     ew__where where = {.kind = EW__WHERE_TCP,
-                       .host = w->host,
-                       .port = w->port,
+                       .host = p->host,
+                       .port = p->port,
                        .loopback_only = !loop->app->allow_remote,
                        .named_by_peer = true};
-    ew__pool_config config = {.loop = &loop->loop, .wire = wire, .site = &site, .where = &where, .ud = w};
-    ew_err err = ew__pool_dial(&config, &w->pool);
+    ew__pool_config config = {.loop = &loop->loop, .wire = wire, .site = &site, .where = &where, .ud = p};
+    ew_err err = ew__pool_dial(&config, &p->pool);
     if (err != EW_OK) {
-        ew__free(loop->app->env, w, sizeof *w);
+        ew__free(loop->app->env, p, sizeof *p);
         return err;
     }
-    EW__LIST_ADD(ways->first, w);
-    ways->n++;
-    ways->n_all++;
-    *ret = w;
+    EW__LIST_ADD(outbound->first, p);
+    outbound->n++;
+    outbound->n_all++;
+    *ret = p;
     return EW_OK;
 }
 
-static ew_err find(ew__app_loop *loop, const ew__wire *wire, const way *like, way **ret) {
-    way *w = loop->ways.first;
-    while (w && !same(w, like, wire))
-        w = w->next;
-    if (!w)
+static ew_err find(ew__app_loop *loop, const ew__wire *wire, const outbound_pool *like, outbound_pool **ret) {
+    outbound_pool *p = loop->outbound.first;
+    while (p && !same(p, like, wire))
+        p = p->next;
+    if (!p)
         return add(loop, wire, like, ret);
-    EW__LIST_REMOVE(loop->ways.first, w);
-    EW__LIST_ADD(loop->ways.first, w);
-    *ret = w;
+    EW__LIST_REMOVE(loop->outbound.first, p);
+    EW__LIST_ADD(loop->outbound.first, p);
+    *ret = p;
     return EW_OK;
 }
 
-ew_err ew__app_outbound_open(struct ew__outbound *ways, ew__executor *executor, const ew__wire *wire, ew_str url,
+ew_err ew__app_outbound_open(struct ew__outbound *outbound, ew__executor *executor, const ew__wire *wire, ew_str url,
                              ew_call *call) {
-    ew_app *app = ew__container_of(ways, ew_app, ways);
+    ew_app *app = ew__container_of(outbound, ew_app, outbound);
     ew__app_loop *loop = ew__container_of(ew__loop_of(executor), ew__app_loop, loop);
-    way like = {.port = 0}, *w = NULL;
+    outbound_pool like = {.port = 0}, *p = NULL;
     if (take_scheme(&url, EW_STR("https://"))) {
-        if (!loop->ways.told_tls)
+        if (!loop->outbound.logged_tls)
             ew__log(app->env, EW_LOG_WARN, "app", "a peer names an https URL, but this build has no TLS");
-        loop->ways.told_tls = true;
+        loop->outbound.logged_tls = true;
         return EW_EINVAL;
     }
-    ew_err err = loop->ways.closing ? EW_EBUSY : read_url(&like, app, url);
+    ew_err err = loop->outbound.closing ? EW_EBUSY : read_url(&like, app, url);
     if (err == EW_OK)
-        err = find(loop, wire, &like, &w);
-    return err == EW_OK ? ew__pool_take(w->pool, call) : err;
+        err = find(loop, wire, &like, &p);
+    return err == EW_OK ? ew__pool_take(p->pool, call) : err;
 }
 
 /* ---- the end ---- */
 
-size_t ew__app_outbound_count(const ew__app_loop *loop) { return loop->ways.n_all; }
+size_t ew__app_outbound_count(const ew__app_loop *loop) { return loop->outbound.n_all; }
 
-void ew__app_outbound_close(ew__app_loop *loop, void (*told)(ew__app_loop *loop)) {
-    if (loop->ways.closing)
+void ew__app_outbound_close(ew__app_loop *loop, void (*on_closed)(ew__app_loop *loop)) {
+    if (loop->outbound.closing)
         return;
-    loop->ways.closing = true;
-    loop->ways.on_closed = told;
-    for (way *w = loop->ways.first, *next; w; w = next) {
-        next = w->next;
-        close_way(w);
+    loop->outbound.closing = true;
+    loop->outbound.on_closed = on_closed;
+    for (outbound_pool *p = loop->outbound.first, *next; p; p = next) {
+        next = p->next;
+        close_pool(p);
     }
 }

@@ -1,5 +1,5 @@
 /*
- * gateway/plugin.h: the plug-ins of an app: the end of those that ew_app_plugin has loaded. Used inside src/api only.
+ * gateway/plugin.h: the plug-ins of an app: the end of those that ew_app_plugin has loaded.
  */
 #ifndef EW_GATEWAY_PLUGIN_H
 #define EW_GATEWAY_PLUGIN_H

@@ -1,6 +1,6 @@
 /*
  * gateway/remote_runtimes.h: the runtimes that have dialled an app, as actions of the app. Each lives on the loop that its
- * connection is on; its actions can be called from any loop. Used inside src/api only.
+ * connection is on; its actions can be called from any loop.
  */
 #ifndef EW_GATEWAY_REMOTE_RUNTIMES_H
 #define EW_GATEWAY_REMOTE_RUNTIMES_H

@@ -303,7 +303,7 @@ static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
                      .scrape = &app->scrape,
                      .broadcast = app->n_loops > 1 ? &app->broadcast : NULL,
                      .instance = &app->instance,
-                     .ways = &app->ways,
+                     .ways = &app->outbound,
                      .final_statuses = ew__app_final_statuses(app),
                      .jobs = jobs_guest(app, listener, 0)};
     const ew__wire *wire = prepare_site(app, listener, &site);
@@ -446,7 +446,7 @@ static ew_err start(ew_app *app) {
     size_t made = 0;
     app->scrape.write = write_metrics;
     app->broadcast.send = ew__app_broadcast;
-    app->ways.open = ew__app_outbound_open;
+    app->outbound.open = ew__app_outbound_open;
     name_instance(app);
     bool stdio = served_listeners(app) == 1 && has_stdio(app);
     app->only_stdio = stdio && app->n_connects == 0;

@@ -1,7 +1,6 @@
 /*
  * gateway/sources.h: where an app's actions come from that are not functions of its own: imports and exec actions. Each
- * source has a list of actions, which may change while the app runs; all lists together are published as one. Used
- * inside src/api only.
+ * source has a list of actions, which may change while the app runs; all lists together are published as one.
  *
  * A source is made, then belongs to the app (ew__app_sources_add, or _replace), which starts it with its loops. One that
  * is taken away while the app runs retires: its actions go at once, what it has beside them when its last call has

@@ -1,6 +1,6 @@
 /*
  * gateway/telemetry.h: spans of an app's calls, sent to a telemetry server: joins observe/spans.h and
- * endpoint/exporter.h on each loop. Used inside src/api only.
+ * endpoint/exporter.h on each loop.
  */
 #ifndef EW_GATEWAY_TELEMETRY_H
 #define EW_GATEWAY_TELEMETRY_H

@@ -1,6 +1,5 @@
 /*
- * gateway/tls.h: the certificates of an app, for its listeners and for those whom it dials; and those of a client. Used
- * inside src/api only.
+ * gateway/tls.h: the certificates of an app, for its listeners and for those whom it dials; and those of a client.
  */
 #ifndef EW_GATEWAY_TLS_H
 #define EW_GATEWAY_TLS_H

@@ -1,5 +1,5 @@
 /*
- * gateway/tokens.h: the file of tokens, read. Used inside src/api only.
+ * gateway/tokens.h: the file of tokens, read.
  */
 #ifndef EW_GATEWAY_TOKENS_H
 #define EW_GATEWAY_TOKENS_H

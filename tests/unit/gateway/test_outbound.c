@@ -156,7 +156,7 @@ typedef struct asked {
     ew_err err; /* what open said */
     ew_status status;
     atomic_uint n_ends;
-    size_t n_ways; /* after it was opened */
+    size_t n_pools; /* after it was opened */
 } asked;
 
 static ew_err on_chunk(ew_call *call, ew_str json) {
@@ -177,9 +177,9 @@ static const ew__caller_ops caller = {.chunk = on_chunk, .end = on_end};
 /* The first callee of the call, as that of a call back is. */
 static void first_open(ew_call *call) {
     asked *a = call->caller_ud;
-    struct ew__outbound *ways = &a->w->app->ways;
-    a->err = ways->open(ways, call->executor, a->by, ew_str_from(a->url), call);
-    a->n_ways = a->w->app->loops[0].ways.n;
+    struct ew__outbound *outbound = &a->w->app->outbound;
+    a->err = outbound->open(outbound, call->executor, a->by, ew_str_from(a->url), call);
+    a->n_pools = a->w->app->loops[0].outbound.n;
     if (a->err != EW_OK)
         ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_ABORTED, EW_STR("not taken"));
 }
@@ -231,7 +231,7 @@ static ew_status ask(world *w, const ew__wire *by, const char *url, ew_err err) 
 
 static void nothing(ew__task *task) {
     asked *a = ew__container_of(task, asked, task);
-    a->n_ways = a->w->app->loops[0].ways.n;
+    a->n_pools = a->w->app->loops[0].outbound.n;
     atomic_fetch_add(&a->n_ends, 1);
 }
 
@@ -241,7 +241,7 @@ static size_t count(world *w) {
     ew__executor *executor = &w->app->loops[0].loop.executor;
     ew__executor_post(executor, &a.task);
     await(&a);
-    return a.n_ways;
+    return a.n_pools;
 }
 
 static void world_init(world *w, bool allow_remote) {
@@ -341,7 +341,7 @@ static void refuses(void **state) {
 
 /* A few at a time: who was not used for longest makes room, if nobody uses it. */
 static void makes_room(void **state) {
-    asked held[EW__WAYS_MAX], more;
+    asked held[EW__OUTBOUND_POOLS_MAX], more;
     char url[64];
     world w;
     (void)state;
@@ -350,20 +350,20 @@ static void makes_room(void **state) {
         (void)snprintf(url, sizeof url, "http://127.0.0.1:%%u/%d", i);
         assert_int_equal(ask(&w, &wire, url, EW_OK), EW_STATUS_OK);
         assert_int_equal(ask(&w, &wire, "http://127.0.0.1:%u/always", EW_OK), EW_STATUS_OK);
-        assert_int_equal(count(&w), i < 3 ? (size_t)i + 2 : EW__WAYS_MAX);
+        assert_int_equal(count(&w), i < 3 ? (size_t)i + 2 : EW__OUTBOUND_POOLS_MAX);
     }
     assert_int_equal(atomic_load(&w.server.n_accepted), 21); /* the one that was used again and again stayed */
-    for (int i = 0; i < EW__WAYS_MAX; i++) {
+    for (int i = 0; i < EW__OUTBOUND_POOLS_MAX; i++) {
         (void)snprintf(url, sizeof url, "http://127.0.0.1:%%u/held%d", i);
         start(&w, &held[i], &wire, url, "h");
     }
-    assert_int_equal(count(&w), EW__WAYS_MAX);
+    assert_int_equal(count(&w), EW__OUTBOUND_POOLS_MAX);
     (void)ask(&w, &wire, "http://127.0.0.1:%u/one/too/many", EW_EBUSY);
     (void)ask(&w, &wire, "http://127.0.0.1:%u/held1", EW_OK); /* a second call on one of them is none */
     start(&w, &more, &wire, "http://127.0.0.1:%u/held2", "h");
-    assert_int_equal(count(&w), EW__WAYS_MAX);
+    assert_int_equal(count(&w), EW__OUTBOUND_POOLS_MAX);
     world_done(&w); /* with calls under way */
-    for (int i = 0; i < EW__WAYS_MAX; i++)
+    for (int i = 0; i < EW__OUTBOUND_POOLS_MAX; i++)
         assert_int_equal(atomic_load(&held[i].n_ends), 1);
     assert_int_equal(atomic_load(&more.n_ends), 1);
 }
@@ -403,7 +403,7 @@ static void sites(void **state) {
         for (size_t door = 0; door < 3; door++) {
             const ew__site *site = site_of(&w, loop, door);
             assert_ptr_equal(site->instance, &w.app->instance);
-            assert_ptr_equal(site->ways, &w.app->ways);
+            assert_ptr_equal(site->ways, &w.app->outbound);
             assert_int_equal(site->loop, loop);
             assert_ptr_equal(site->guest, door < 2 ? &ew__stepflow_guest : NULL);
             assert_int_equal(site->only_guest, door == 1);
