@@ -183,15 +183,15 @@ static size_t put_line(writer *w, ew_str text, size_t i, size_t end) {
 
 static void put_text(writer *w, ew_str text) { (void)put_line(w, text, 0, text.len); }
 
-static void put_field(writer *w, ew_str line) {
+/* False: the line is not a header field with a secret; nothing was written. */
+static bool put_secret_field(writer *w, ew_str line) {
     const char *colon = memchr(line.ptr, ':', line.len);
     ew_str name = ew__str(line.ptr, colon ? (size_t)(colon - line.ptr) : 0);
-    if (!is_one_of(name, secret_fields, sizeof secret_fields / sizeof *secret_fields)) {
-        put_text(w, line);
-        return;
-    }
+    if (!is_one_of(name, secret_fields, sizeof secret_fields / sizeof *secret_fields))
+        return false;
     put(w, name.ptr, name.len);
     puts_to(w, ": " HIDDEN);
+    return true;
 }
 
 static bool is_text(ew_str bytes) {
@@ -263,7 +263,7 @@ static void put_label(writer *w, const ew_frame *frame) {
 
 /* Each line of a text that has several. */
 static void put_lines(writer *w, layout *l, ew_str text) {
-    bool head = l->frame->kind == EW_FRAME_HTTP_HEAD;
+    bool head = l->frame->kind == EW_FRAME_HTTP_HEAD, bytes = l->frame->kind == EW_FRAME_BYTES;
     for (size_t i = 0; i < text.len;) {
         const char *newline = memchr(text.ptr + i, '\n', text.len - i);
         size_t next = newline ? (size_t)(newline - text.ptr) + 1 : text.len, end = next - (newline != NULL);
@@ -272,9 +272,8 @@ static void put_lines(writer *w, layout *l, ew_str text) {
             begin_line(w, l);
             if (l->n == 1)
                 put_label(w, l->frame);
-            if (head && l->n > 1)
-                put_field(w, ew__str(text.ptr + i, end - i));
-            else
+            bool may_be_field = bytes || (head && l->n > 1);
+            if (!may_be_field || !put_secret_field(w, ew__str(text.ptr + i, end - i)))
                 end = put_line(w, head ? ew__str(text.ptr, end) : text, i, end);
         }
         i = end > next ? end : next;

@@ -118,7 +118,7 @@ static ew_err attach(ew__link *link, const ew__wire *wire, ew__role role) {
     }
     link->peer = peer;
     if (EW__UNLIKELY(link->tap != NULL))
-        link->tap->wire = wire->name;
+        ew__tap_set_wire(link->tap, wire);
     return EW_OK;
 }
 

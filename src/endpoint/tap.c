@@ -14,13 +14,13 @@ static void tell(ew__tap *tap, ew_frame *frame) {
     tap->tapping->fn(tap->tapping->ud, frame);
 }
 
-static void on_frame(ew__split *split, const ew_frame *frame) {
+static void on_frame(ew__cutter *cutter, const ew_frame *frame) {
     ew_frame copy = *frame;
-    tell(ew__container_of(split, ew__tap, split), &copy);
+    tell(ew__container_of(cutter, ew__tap, cutter), &copy);
 }
 
 static void saw(ew__stream_tap *stream, bool out, const void *bytes, size_t n) {
-    ew__split_feed(&ew__container_of(stream, ew__tap, stream)->split, out, bytes, n);
+    ew__cutter_feed(&ew__container_of(stream, ew__tap, stream)->cutter, out, bytes, n);
 }
 
 ew__tap *ew__tap_new(ew__loop *loop, ew__stream *stream, const char *wire) {
@@ -35,7 +35,7 @@ ew__tap *ew__tap_new(ew__loop *loop, ew__stream *stream, const char *wire) {
     tap->env = loop->executor.env;
     tap->wire = wire;
     tap->connection = atomic_fetch_add_explicit(&tapping->connections, 1, memory_order_relaxed) + 1;
-    ew__split_init(&tap->split, tap->env, tapping->keep, loop->executor.limits->frame_bytes, on_frame, NULL);
+    ew__cutter_init(&tap->cutter, tap->env, tapping->keep, loop->executor.limits->frame_bytes, on_frame, NULL);
     stream->tap = &tap->stream;
     tell(tap, &(ew_frame){.kind = EW_FRAME_OPENED});
     return tap;
@@ -44,8 +44,8 @@ ew__tap *ew__tap_new(ew__loop *loop, ew__stream *stream, const char *wire) {
 void ew__tap_end(ew__tap *tap, ew_err why) {
     if (EW__LIKELY(!tap))
         return;
-    ew__split_end(&tap->split);
+    ew__cutter_end(&tap->cutter);
     tell(tap, &(ew_frame){.kind = EW_FRAME_CLOSED, .text = ew_str_from(why == EW_OK ? "" : ew_err_text(why))});
-    ew__split_done(&tap->split);
+    ew__cutter_done(&tap->cutter);
     ew__free(tap->env, tap, sizeof *tap);
 }

@@ -296,7 +296,7 @@ static int take_head(ew__http1 *http, const char *bytes, size_t n) {
         ew__http_guard_chunks_begin(&http->guard);
     }
     if (!http->guard.request) {
-        if (head->status < 200) {
+        if (head->status < 200 && !http->tells_interim) {
             begin_message(http);
             return AGAIN;
         }

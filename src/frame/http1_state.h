@@ -1,5 +1,5 @@
 /*
- * frame/http1_state.h: the inside of an HTTP/1 reader, for http1.c and known_heads.c only.
+ * frame/http1_state.h: the inside of an HTTP/1 reader, for http1.c, known_heads.c and cutter.c only.
  */
 #ifndef EW_FRAME_HTTP1_STATE_H
 #define EW_FRAME_HTTP1_STATE_H
@@ -44,6 +44,7 @@ struct ew__http1 {
     bool skip_body;    /* expect_no_body */
     bool head_done;    /* llhttp: headers complete */
     bool message_done; /* llhttp: message complete */
+    bool tells_interim; /* responses: 1xx answers are events, too (cutter.c) */
     bool eof;
 };
 

@@ -78,13 +78,12 @@ static ew__ws_event fail(ew__ws *ws, uint16_t code, const char *why) {
 
 /* ---- the guard: heads of frames ---- */
 
-static size_t head_size(const uint8_t *p) {
+size_t ew__ws_head_size(const uint8_t *p) {
     unsigned length = p[1] & 0x7fu;
     return 2u + (length == 126 ? 2 : length == 127 ? 8 : 0) + (p[1] & 0x80 ? 4 : 0);
 }
 
-/* The length of the payload. n >= 2: what there is of the head. False: the length is not all there. */
-static bool read_length(const uint8_t *p, size_t n, uint64_t *ret_length) {
+bool ew__ws_head_length(const uint8_t *p, size_t n, uint64_t *ret_length) {
     uint64_t length = p[1] & 0x7fu;
     size_t more = length == 126 ? 2 : length == 127 ? 8 : 0;
     if (n < 2 + more) {
@@ -157,7 +156,7 @@ static ew__ws_event judge(ew__ws *ws, const uint8_t *p, size_t n) {
     if (opcode >= CLOSE && (p[1] & 0x7f) > EW__WS_CONTROL_MAX) {
         return fail(ws, EW__WS_PROTOCOL, "a control frame is too long");
     }
-    return read_length(p, n, &length) ? judge_length(ws, opcode, p[1] & 0x7fu, length) : EW__WS_MORE;
+    return ew__ws_head_length(p, n, &length) ? judge_length(ws, opcode, p[1] & 0x7fu, length) : EW__WS_MORE;
 }
 
 /* Limits on the number of frames; the head is good. */
@@ -365,7 +364,7 @@ static bool collect_head(ew__ws *ws, ew__ws_event *ret_event) {
     while (ws->in_len > 0 && *ret_event == EW__WS_MORE) {
         ws->head[ws->n_head++] = *ws->in++;
         ws->in_len--;
-        if (ws->n_head >= 2 && ws->n_head == head_size(ws->head)) {
+        if (ws->n_head >= 2 && ws->n_head == ew__ws_head_size(ws->head)) {
             *ret_event = judge(ws, ws->head, ws->n_head);
             return *ret_event == EW__WS_MORE;
         }
@@ -377,12 +376,12 @@ static bool collect_head(ew__ws *ws, ew__ws_event *ret_event) {
 /* The next frame begins in the bytes fed, or goes on with its head. */
 static ew__ws_event read_frame(ew__ws *ws, uint64_t now_ns) {
     const uint8_t *p = ws->in;
-    size_t n_head = ws->n_head == 0 && ws->in_len >= 2 ? head_size(p) : SIZE_MAX;
+    size_t n_head = ws->n_head == 0 && ws->in_len >= 2 ? ew__ws_head_size(p) : SIZE_MAX;
     uint64_t length = 0;
     ew__ws_event event;
     if (n_head <= ws->in_len) {
         event = judge(ws, p, n_head);
-        (void)read_length(p, n_head, &length);
+        (void)ew__ws_head_length(p, n_head, &length);
         bool message = p[0] == (FIN | TEXT) || p[0] == (FIN | BINARY);
         if (event == EW__WS_MORE && message && !ws->server && !is_over(ws, length) && length <= ws->in_len - n_head) {
             return whole_message(ws, n_head, (size_t)length); /* a long one */
@@ -398,7 +397,7 @@ static ew__ws_event read_frame(ew__ws *ws, uint64_t now_ns) {
         p = ws->head;
         n_head = ws->n_head;
         ws->n_head = 0;
-        (void)read_length(p, n_head, &length);
+        (void)ew__ws_head_length(p, n_head, &length);
     }
     event = event == EW__WS_MORE ? count_frame(ws, p[0] & 0x0fu, now_ns) : event;
     return event == EW__WS_MORE ? begin_frame(ws, p, n_head, length) : event;

@@ -28,6 +28,11 @@ struct ew__ws_decoder {
     uint8_t control[EW__WS_CONTROL_MAX];
 };
 
+/* The size of a head; its first two bytes are there. */
+size_t ew__ws_head_size(const uint8_t *p);
+/* The length of the payload. n >= 2: what there is of the head. False: the length is not all there. */
+bool ew__ws_head_length(const uint8_t *p, size_t n, uint64_t *ret_length);
+
 ew__ws_decoder *ew__ws_decoder_get(ew__ws_scratch *scratch); /* NULL: no memory */
 /* whole: its last frame was decoded to the end. Else the context is of no more use. */
 void ew__ws_decoder_put(ew__ws_scratch *scratch, ew__ws_decoder *decoder, bool whole);

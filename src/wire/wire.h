@@ -250,6 +250,9 @@ struct ew__wire {
     /* A message of another loop (ew__broadcast); scratch is this loop's. May be NULL. */
     void (*on_broadcast)(void *scratch, ew__executor *executor, const ew__principal *sender, ew_str text);
 
+    /* How its bytes are cut into frames for an observer: EW__FRAMES_... (frame/cutter.h). 0: it has no connections. */
+    unsigned frames;
+
     /* Do these first bytes of a connection begin this wire? 1 yes, 0 not yet clear, -1 no. */
     int (*sniff)(const uint8_t *bytes, size_t n);
     /* The same for standard input (EW__CAN_STDIO). NULL: it gets what no other wire recognises there. */

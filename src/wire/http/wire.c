@@ -2,6 +2,7 @@
  * wire/http/wire.c: the table of the http wire. Both roles share it; a connection has one.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "frame/cutter.h"
 #include "wire/http/client.h"
 #include "wire/http/serve.h"
 
@@ -102,6 +103,7 @@ const ew__wire ew__wire_http = {
     .scratch_size = sizeof(ew__http_scratch),
     .sniff = sniff,
     .host_problem = ew__http_host_problem,
+    .frames = EW__FRAMES_HTTP,
     .init = init,
     .reserve = reserve,
     .input = input,

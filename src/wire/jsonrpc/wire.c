@@ -3,6 +3,7 @@
  * Bytes become messages in wire/rpc_reader.c.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "frame/cutter.h"
 #include "wire/jsonrpc/jsonrpc.h"
 
 static ew__jr_peer *jr_of(ew__peer *peer) { return (ew__jr_peer *)(void *)peer; }
@@ -333,6 +334,7 @@ const ew__wire ew__wire_jsonrpc = {
     .serve_size = sizeof(ew__jr_peer),
     .call_size = sizeof(ew__jr_peer),
     .sniff = sniff,
+    .frames = EW__FRAMES_HTTP | EW__FRAMES_LINES,
     .init = init,
     .input = input,
     .eof = eof,

@@ -3,6 +3,7 @@
  * messages, messages to the role they are for, life; and its table.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "frame/cutter.h"
 #include "wire/reflection/reflection.h"
 
 #define NONE ((ew_str){NULL, 0})
@@ -584,6 +585,7 @@ const ew__wire ew__wire_reflection = {
     .scratch_size = sizeof(ew__rf_scratch),
     .scratch_done = scratch_done,
     .sniff = sniff,
+    .frames = EW__FRAMES_HTTP,
     .init = init,
     .input = input,
     .eof = eof,

@@ -3,6 +3,7 @@
  * its table.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "frame/cutter.h"
 #include "wire/rrq/rrq.h"
 
 #define SMALL ((size_t)4096)      /* messages up to here are written in one piece */
@@ -494,6 +495,7 @@ const ew__wire ew__wire_rrq = {
     .scratch_done = ew__rrq_scratch_done,
     .on_broadcast = ew__rrq_on_broadcast,
     .sniff = sniff,
+    .frames = EW__FRAMES_LENGTH,
     .init = init,
     .reserve = reserve,
     .input = input,

@@ -4,6 +4,7 @@
  * lets component servers reach the store of a client of ours.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "frame/cutter.h"
 #include "wire/http_ask.h"
 #include "wire/rpc_calls.h"
 #include "wire/stepflow/stepflow.h"
@@ -186,6 +187,7 @@ const ew__wire ew__wire_blobs = {
     .call_size = sizeof(ew__http_ask),
     .scratch_size = sizeof(ew__http_reading),
     .sniff = sniff,
+    .frames = EW__FRAMES_HTTP,
     .init = init,
     .input = input,
     .eof = eof,

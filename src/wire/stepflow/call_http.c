@@ -7,6 +7,7 @@
  * server that closes after each answer is greeted over several connections, and known for a while without any.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "frame/cutter.h"
 #include "frame/sse.h"
 #include "wire/http_ask.h"
 #include "wire/put.h"
@@ -602,6 +603,7 @@ const ew__wire ew__wire_stepflow_http = {
     .call_size = sizeof(sf_client),
     .scratch_size = sizeof(ew__http_reading),
     .sniff = sniff,
+    .frames = EW__FRAMES_HTTP,
     .init = init,
     .input = input,
     .eof = eof,

@@ -3,6 +3,7 @@
  * messages to the role they are for, life; and the wire's table. Bytes become messages in wire/rpc_reader.c.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "frame/cutter.h"
 #include "wire/stepflow/lines.h"
 #include "wire/stepflow/sniff.h"
 
@@ -298,6 +299,7 @@ const ew__wire ew__wire_stepflow = {
     .on_broadcast = ew__sf_on_broadcast,
     .sniff = sniff,
     .sniff_stdio = ew__sf_sniff_line,
+    .frames = EW__FRAMES_LINES,
     .init = init,
     .input = input,
     .eof = eof,

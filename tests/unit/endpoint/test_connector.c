@@ -184,8 +184,7 @@ static void test_away(void **state) {
     stop_listening();
     assert_int_equal(ew__connector_start(&m->connector), EW_OK);
     run_until_logged(&m->w, "W cannot connect to 127.0.0.1:7: ");
-    while (m->connector.delay_ms < 4000) /* at least two more attempts */
-        run_ms(&m->w, 20);
+    RUN_WHILE(&m->w, m->connector.delay_ms < 4000); /* at least two more attempts */
     assert_int_equal(m->w.n_lines, 1);
     listen_again();
     run_until(&m->w, &m->n_ends, 1);
@@ -214,8 +213,7 @@ static void test_silent_wire(void **state) {
 static void lose(unsigned nth) {
     run_until(&m->w, &m->n_ends, nth);
     ew__stream_close(&m->ends[nth - 1].stream, EW_OK);
-    while (m->connector.link)
-        run_ms(&m->w, 1);
+    RUN_WHILE(&m->w, m->connector.link);
 }
 
 /* The delays are looked at, not measured: a loaded machine is slow. */
@@ -257,11 +255,9 @@ static void test_chance(void **state) {
     stop_listening();
     assert_int_equal(ew__connector_start(&m->connector), EW_OK);
     for (unsigned i = 0; i < 40; i++) {
-        while (!m->connector.link)
-            uv_run(m->w.loop.uv, UV_RUN_ONCE);
+        RUN_WHILE(&m->w, !m->connector.link);
         m->connector.delay_ms = 5000;
-        while (m->connector.link)
-            uv_run(m->w.loop.uv, UV_RUN_ONCE);
+        RUN_WHILE(&m->w, m->connector.link);
         assert_true(m->connector.waiting);
         uint64_t at = m->connector.timer.at, now = m->w.loop.executor.now;
         uint64_t in = at > now ? at - now : 0;
@@ -281,8 +277,7 @@ static void test_close_while_dialling(void **state) {
         static manager manager_;
         manager_init(&manager_);
         assert_int_equal(ew__connector_start(&m->connector), EW_OK);
-        while (!m->connector.dial)
-            uv_run(m->w.loop.uv, UV_RUN_NOWAIT);
+        RUN_WHILE_IN(&m->w, UV_RUN_NOWAIT, !m->connector.dial) {}
         manager_done(now);
         assert_int_equal(seen.n_init, 0);
     }
@@ -317,8 +312,7 @@ static void test_drain(void **state) {
     run_until(&m->w, &m->ends[0].n_eof, 1);
     assert_string_equal(m->ends[0].in, "/p?qbye");
     ew__stream_close(&m->ends[0].stream, EW_OK);
-    while (m->connector.link)
-        run_ms(&m->w, 1);
+    RUN_WHILE(&m->w, m->connector.link);
     run_ms(&m->w, 700); /* it does not come back */
     assert_int_equal(m->n_ends, 1);
     assert_int_equal(seen.n_drain, 1);

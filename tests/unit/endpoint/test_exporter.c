@@ -201,12 +201,10 @@ static void test_exporter__another_aim(void **state) {
     assert_posts(&b, 1, 2);
     aim.port = a.port; /* while it waits for an answer, and while it dials */
     queue(&r, 1);
-    while (r.exporter.state != EW__EXPORTER_WAITING)
-        uv_run(r.w.loop.uv, UV_RUN_ONCE);
+    RUN_WHILE(&r.w, r.exporter.state != EW__EXPORTER_WAITING);
     assert_int_equal(ew__exporter_aim(&r.exporter, &aim), EW_OK);
     queue(&r, 1);
-    while (r.exporter.state != EW__EXPORTER_DIALLING)
-        uv_run(r.w.loop.uv, UV_RUN_ONCE);
+    RUN_WHILE(&r.w, r.exporter.state != EW__EXPORTER_DIALLING);
     aim.port = b.port;
     assert_int_equal(ew__exporter_aim(&r.exporter, &aim), EW_OK);
     run_until(&r.w, &r.n_sent, 5);
@@ -246,8 +244,7 @@ static void test_exporter__away_and_back(void **state) {
     queue(&r, 1);
     run_until_logged(&r.w, "is back");
     leap(&r, 1000);
-    while (count_lines(&r, "is away") < 2)
-        uv_run(r.w.loop.uv, UV_RUN_ONCE);
+    RUN_WHILE(&r.w, count_lines(&r, "is away") < 2);
     assert_true(r.exporter.backoff_ms <= 2000);
     rig_done(&r);
     assert_int_equal(r.n_lost, 1);
@@ -265,8 +262,7 @@ static void test_exporter__news_are_shared(void **state) {
     assert_int_equal(ew__exporter_aim(&other, &aim), EW_OK);
     queue(&r, 2);
     ew__exporter_wake(&other);
-    while (!r.exporter.away || !other.away)
-        uv_run(r.w.loop.uv, UV_RUN_ONCE);
+    RUN_WHILE(&r.w, !r.exporter.away || !other.away);
     assert_int_equal(r.w.n_lines, 1);
     ew__exporter_close(&other, 0, NULL);
     run_ms(&r.w, 20);
@@ -365,8 +361,7 @@ static void test_exporter__silent(void **state) {
     rig_init(&r, s.port);
     queue(&r, 1);
     for (unsigned i = 1; i <= 2; i++) {
-        while (r.exporter.state != EW__EXPORTER_WAITING || r.exporter.tries != i)
-            uv_run(r.w.loop.uv, UV_RUN_ONCE);
+        RUN_WHILE(&r.w, r.exporter.state != EW__EXPORTER_WAITING || r.exporter.tries != i);
         leap(&r, 9000);
         run_ms(&r.w, 50);
         assert_int_equal(r.exporter.state, EW__EXPORTER_WAITING);
@@ -447,8 +442,7 @@ static void test_exporter__flush_has_a_limit(void **state) {
     rig_init(&r, s.port);
     queue(&r, 2);
     ew__exporter_close(&r.exporter, 500, on_exporter_closed);
-    while (r.exporter.state != EW__EXPORTER_WAITING)
-        uv_run(r.w.loop.uv, UV_RUN_ONCE);
+    RUN_WHILE(&r.w, r.exporter.state != EW__EXPORTER_WAITING);
     assert_int_equal(r.n_closed, 0);
     leap(&r, 600);
     run_until(&r.w, &r.n_closed, 1);

@@ -38,8 +38,7 @@ static void calls(void **state) {
     most = 1;
     for (int i = 0; i < 5; i++)
         start_call(&a[i], "mute", 0);
-    while (pool->n_links < 5) /* many connections, each with its call */
-        run_ms(&w, 5);
+    RUN_WHILE(&w, pool->n_links < 5); /* many connections, each with its call */
     for (int i = 0; i < 5; i++) {
         ew__call_cancel(a[i].call, EW__CANCEL_ASKED);
         expect(&a[i], EW_STATUS_CANCELLED, "");
@@ -79,8 +78,7 @@ static void a_few_wait(void **state) {
     assert_int_equal(pool->queue.n, 1);
     assert_int_equal(ew__dial_pool_of(pool)->n_dials, 0);
     uint64_t since = w.loop.executor.now;
-    while (pool->n_links < 2) /* nobody answers */
-        run_ms(&w, 1);
+    RUN_WHILE(&w, pool->n_links < 2); /* nobody answers */
     assert_true(ew__executor_read_clock(&w.loop.executor) - since >= EW__MS(8));
     assert_int_equal(pool->queue.n, 0);
     for (int i = 17; i < 36; i++) /* 15 more have a place, four do not: a quarter of what one takes */
@@ -112,8 +110,7 @@ static void one_is_filled(void **state) {
     most = 1;
     start_call(&a[0], "mute", 0);
     start_call(&a[1], "mute", 0);
-    while (pool->n_links < 2)
-        run_ms(&w, 1);
+    RUN_WHILE(&w, pool->n_links < 2);
     most = 2;
     start_call(&b[0], "pid", 0);
     ew__link *full = line_capacity(pool->links->peer) == 0 ? pool->links : pool->links->next;

@@ -129,6 +129,19 @@ static inline void run_until(world *w, const unsigned *number, unsigned n) {
     }
 }
 
+static inline void run_turn(world *w, uv_run_mode mode, uint64_t until, const char *condition) {
+    if (ew__executor_read_clock(&w->loop.executor) > until)
+        fail_msg("waited in vain while %s; the log:\n%s", condition, w->log);
+    uv_run(w->loop.uv, mode);
+}
+
+/* Runs the loop while the condition holds; the test fails when that takes too long. */
+#define RUN_WHILE_IN(w, mode, condition)                                                                               \
+    for (uint64_t until_ = ew__executor_read_clock(&(w)->loop.executor) + PATIENCE_NS; (condition);                    \
+         run_turn((w), (mode), until_, #condition))
+#define RUN_WHILE(w, condition)                                                                                        \
+    RUN_WHILE_IN(w, UV_RUN_ONCE, condition) {}
+
 static inline void run_until_bytes(world *w, const size_t *number, size_t n) {
     uint64_t until = ew__executor_read_clock(&w->loop.executor) + PATIENCE_NS;
     while (*number < n) {

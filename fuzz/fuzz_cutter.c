@@ -1,5 +1,5 @@
 /*
- * fuzz/fuzz_split.c: connections cut into frames for somebody who looks on, and these as lines for people: any bytes in
+ * fuzz/fuzz_cutter.c: connections cut into frames for somebody who looks on, and these as lines for people: any bytes in
  * both directions. No byte is lost, what is printed is free of control bytes, and how the bytes are cut changes nothing
  * but how bytes that are no frames are put together. The first byte of the input tells the pieces.
  * SPDX-License-Identifier: Apache-2.0
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "frame/split.h"
+#include "frame/cutter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,13 +19,13 @@ static void check(bool holds) {
 }
 
 typedef struct sight {
-    ew__split split;
+    ew__cutter cutter;
     uint64_t size[2];
     uint64_t n_frames; /* that are some */
 } sight;
 
-static void on_frame(ew__split *split, const ew_frame *frame) {
-    sight *s = split->ud;
+static void on_frame(ew__cutter *cutter, const ew_frame *frame) {
+    sight *s = cutter->ud;
     char small[64];
     check(frame->bytes.len <= frame->size && frame->text.len <= frame->text_size && frame->text_size <= frame->size);
     s->size[frame->out] += frame->size;
@@ -49,21 +49,21 @@ static void on_frame(ew__split *split, const ew_frame *frame) {
 static uint64_t look(const uint8_t *data, size_t size, size_t piece, size_t keep) {
     sight s = {.n_frames = 0};
     uint64_t fed[2] = {0};
-    ew__split_init(&s.split, ew_env_default(), keep, 4096, on_frame, &s);
+    ew__cutter_init(&s.cutter, ew_env_default(), keep, 4096, on_frame, &s);
     bool out = true;
     for (size_t at = 0; at < size;) {
         const uint8_t *turn = memchr(data + at, 0xfe, size - at); /* never part of UTF-8: it passes the word */
         size_t end = turn ? (size_t)(turn - data) : size;
         for (; at < end; at += piece < end - at ? piece : end - at) {
             size_t n = piece < end - at ? piece : end - at;
-            ew__split_feed(&s.split, out, data + at, n);
+            ew__cutter_feed(&s.cutter, out, data + at, n);
             fed[out] += n;
         }
         at += turn ? 1 : 0;
         out = !out;
     }
-    ew__split_end(&s.split);
-    ew__split_done(&s.split);
+    ew__cutter_end(&s.cutter);
+    ew__cutter_done(&s.cutter);
     check(s.size[0] == fed[0] && s.size[1] == fed[1]);
     return s.n_frames;
 }
