@@ -67,18 +67,18 @@ static void end(ew__worker *worker) {
 
 void ew__worker_check(ew__worker *worker) {
     if (worker->phase == EW__WORKER_DRAINING || worker->phase == EW__WORKER_STOPPING) {
-        if (worker->used > 0 || worker->claim)
+        if (worker->attempts.n_used > 0 || worker->claims.batch)
             return;
         worker->phase = EW__WORKER_LEAVING;
-        ew__timer_stop(&worker->timers, &worker->stop_timer);
-        ew__timer_stop(&worker->timers, &worker->renew_timer);
-        ew__timer_stop(&worker->timers, &worker->scan_timer);
+        ew__timer_stop(&worker->timers, &worker->stop.timer);
+        ew__timer_stop(&worker->timers, &worker->leases.timer);
+        ew__timer_stop(&worker->timers, &worker->scans.timer);
     }
     if (worker->phase != EW__WORKER_LEAVING)
         return;
-    if (!worker->said_goodbye && !worker->renew.busy)
+    if (!worker->leases.goodbye_sent && !worker->leases.op.busy)
         ew__worker_goodbye(worker);
-    if (worker->said_goodbye && worker->requests.n_busy == 0)
+    if (worker->leases.goodbye_sent && worker->requests.n_busy == 0)
         end(worker);
 }
 
@@ -86,24 +86,24 @@ void ew__worker_check(ew__worker *worker) {
 static void stop_all(ew__worker *worker) {
     worker->phase = EW__WORKER_STOPPING;
     for (uint32_t i = 0; i < worker->options.concurrency; i++) {
-        if (worker->slots[i])
-            ew__attempt_stop(worker->slots[i], EW__STOP_SHUTDOWN);
-        if (worker->hurry && worker->slots[i] && worker->slots[i]->state == EW__RUN_STOPPING)
-            ew__attempt_give_up(worker->slots[i]);
+        if (worker->attempts.slots[i])
+            ew__attempt_stop(worker->attempts.slots[i], EW__STOP_SHUTDOWN);
+        if (worker->stop.now && worker->attempts.slots[i] && worker->attempts.slots[i]->state == EW__RUN_STOPPING)
+            ew__attempt_give_up(worker->attempts.slots[i]);
     }
 }
 
 static void on_stop_timer(ew__timer *timer, uint64_t now) {
-    ew__worker *worker = ew__container_of(timer, ew__worker, stop_timer);
+    ew__worker *worker = ew__container_of(timer, ew__worker, stop.timer);
     (void)now;
     if (worker->phase == EW__WORKER_DRAINING) {
         ew__worker_alarm_in(worker, timer, worker->options.grace_ms + EW__WORKER_ENDS_MS, on_stop_timer);
         stop_all(worker);
     } else {
-        worker->no_more_ends = true;
+        worker->stop.drop_ends = true;
         for (uint32_t i = 0; i < worker->options.concurrency; i++) {
-            if (worker->slots[i])
-                ew__attempt_give_up(worker->slots[i]);
+            if (worker->attempts.slots[i])
+                ew__attempt_give_up(worker->attempts.slots[i]);
         }
     }
     ew__worker_check(worker);
@@ -116,21 +116,21 @@ void ew__worker_stop(ew__worker *worker, uint64_t grace_ms) {
         return;
     case EW__WORKER_RUNNING:
         worker->phase = EW__WORKER_DRAINING;
-        ew__worker_unlook(worker);
+        ew__worker_claim_stop(worker);
         ew__worker_crons_stop(worker);
-        ew__timer_stop(&worker->timers, &worker->scan_timer);
+        ew__timer_stop(&worker->timers, &worker->scans.timer);
         if (grace_ms > 0) {
-            ew__worker_alarm_in(worker, &worker->stop_timer, grace_ms, on_stop_timer);
+            ew__worker_alarm_in(worker, &worker->stop.timer, grace_ms, on_stop_timer);
         } else {
-            ew__worker_alarm_in(worker, &worker->stop_timer, worker->options.grace_ms + EW__WORKER_ENDS_MS,
+            ew__worker_alarm_in(worker, &worker->stop.timer, worker->options.grace_ms + EW__WORKER_ENDS_MS,
                                 on_stop_timer);
             stop_all(worker);
         }
         break;
     case EW__WORKER_DRAINING:
     case EW__WORKER_STOPPING:
-        worker->hurry = true;
-        ew__worker_alarm_in(worker, &worker->stop_timer, EW__WORKER_ENDS_MS, on_stop_timer);
+        worker->stop.now = true;
+        ew__worker_alarm_in(worker, &worker->stop.timer, EW__WORKER_ENDS_MS, on_stop_timer);
         stop_all(worker);
         break;
     case EW__WORKER_LEAVING:
@@ -149,15 +149,15 @@ static void on_changed(ew__watcher *watcher, unsigned what) {
     if (what & (EW__CHANGED_CANCELS | EW__CHANGED_BACK))
         ew__worker_renew(worker);
     if (what & EW__CHANGED_BACK) {
-        worker->claim_tries = 0;
+        worker->claims.tries = 0;
         for (uint32_t i = 0; i < worker->options.concurrency; i++) {
-            ew__attempt *attempt = worker->slots[i];
+            ew__attempt *attempt = worker->attempts.slots[i];
             if (attempt && attempt->state == EW__RUN_ENDING)
                 ew__attempt_send_end(attempt);
         }
     }
     if (what & (EW__CHANGED_QUEUES | EW__CHANGED_BACK))
-        ew__worker_look(worker);
+        ew__worker_claim(worker);
 }
 
 void ew__worker_start(ew__worker *worker) {
@@ -173,10 +173,10 @@ void ew__worker_start(ew__worker *worker) {
     ew__worker_renew(worker);
     ew__worker_scan_start(worker);
     ew__worker_crons_start(worker);
-    ew__worker_look(worker);
+    ew__worker_claim(worker);
 }
 
-void ew__worker_room(ew__worker *worker) { ew__worker_look(worker); }
+void ew__worker_room(ew__worker *worker) { ew__worker_claim(worker); }
 const ew__worker_stats *ew__worker_stats_of(const ew__worker *worker) { return &worker->stats; }
 ew_str ew__worker_id(const ew__worker *worker) { return worker->id; }
 
@@ -214,7 +214,7 @@ static ew_err make_id(ew__worker *worker, const ew__worker_options *options) {
 }
 
 static ew_err add_queue(ew__worker *worker, const ew__worker_queue *from, char *problem, size_t size) {
-    ew__my_queue *queue = &worker->queues[worker->n_queues];
+    ew__queue_state *queue = &worker->claims.queues[worker->claims.n_queues];
     ew_str name = ew__queue_name(from->name);
     if (ew__str_trim(name).len == 0)
         return refuse(problem, size, "a queue needs a name");
@@ -229,17 +229,17 @@ static ew_err add_queue(ew__worker *worker, const ew__worker_queue *from, char *
         if (!queue->begun)
             return EW_ENOMEM;
     }
-    worker->n_queues++;
+    worker->claims.n_queues++;
     return ew__arena_str(&worker->arena, name, &queue->name);
 }
 
 /* By priority; equal ones as they were given. */
 static void sort_queues(ew__worker *worker) {
-    for (size_t i = 0; i < worker->n_queues; i++) {
+    for (size_t i = 0; i < worker->claims.n_queues; i++) {
         size_t at = i;
-        for (; at > 0 && worker->order[at - 1]->priority < worker->queues[i].priority; at--)
-            worker->order[at] = worker->order[at - 1];
-        worker->order[at] = &worker->queues[i];
+        for (; at > 0 && worker->claims.order[at - 1]->priority < worker->claims.queues[i].priority; at--)
+            worker->claims.order[at] = worker->claims.order[at - 1];
+        worker->claims.order[at] = &worker->claims.queues[i];
     }
 }
 
@@ -249,12 +249,12 @@ static ew_err add_queues(ew__worker *worker, const ew__worker_options *options, 
     size_t n = options->n_queues ? options->n_queues : 1;
     if (n > MAX_QUEUES)
         return refuse(problem, size, "too many queues");
-    worker->queues = ew__arena_alloc(&worker->arena, n * sizeof *worker->queues);
-    worker->order = ew__arena_alloc(&worker->arena, n * sizeof(ew__my_queue *));
-    worker->asked = ew__arena_alloc(&worker->arena, n * sizeof *worker->asked);
-    if (!worker->queues || !worker->order || !worker->asked)
+    worker->claims.queues = ew__arena_alloc(&worker->arena, n * sizeof *worker->claims.queues);
+    worker->claims.order = ew__arena_alloc(&worker->arena, n * sizeof(ew__queue_state *));
+    worker->claims.limits = ew__arena_alloc(&worker->arena, n * sizeof *worker->claims.limits);
+    if (!worker->claims.queues || !worker->claims.order || !worker->claims.limits)
         return EW_ENOMEM;
-    memset(worker->queues, 0, n * sizeof *worker->queues);
+    memset(worker->claims.queues, 0, n * sizeof *worker->claims.queues);
     for (size_t i = 0; i < n; i++) {
         ew_err err = add_queue(worker, &from[i], problem, size);
         if (err != EW_OK)
@@ -266,11 +266,12 @@ static ew_err add_queues(ew__worker *worker, const ew__worker_options *options, 
 
 static ew_err make_room(ew__worker *worker) {
     size_t n = worker->options.concurrency;
-    worker->slots = ew__zalloc(worker->env, n * sizeof(ew__attempt *));
-    worker->renewed = ew__zalloc(worker->env, n * sizeof *worker->renewed);
-    if (!worker->slots || !worker->renewed)
+    worker->attempts.slots = ew__zalloc(worker->env, n * sizeof(ew__attempt *));
+    worker->leases.slots = ew__zalloc(worker->env, n * sizeof *worker->leases.slots);
+    if (!worker->attempts.slots || !worker->leases.slots)
         return EW_ENOMEM;
-    ew_err err = ew__timers_reserve(&worker->timers, 2 * worker->options.concurrency + (uint32_t)worker->n_crons + 8);
+    ew_err err =
+        ew__timers_reserve(&worker->timers, 2 * worker->options.concurrency + (uint32_t)worker->n_schedules + 8);
     return err != EW_OK ? err : ew__timer_set(&worker->executor->timers, &worker->alarm, EW__NEVER, on_alarm);
 }
 
@@ -319,21 +320,22 @@ void ew__worker_free(ew__worker *worker) {
         return;
     env = worker->env;
     ew__timer_stop(&worker->executor->timers, &worker->alarm);
-    while (worker->left) { /* their runners may still come: each then frees its own */
-        ew__attempt *attempt = worker->left;
-        EW__LIST_REMOVE(worker->left, attempt);
+    while (worker->attempts.left) { /* their runners may still come: each then frees its own */
+        ew__attempt *attempt = worker->attempts.left;
+        EW__LIST_REMOVE(worker->attempts.left, attempt);
         attempt->run.worker = NULL;
     }
-    while (worker->spare) {
-        ew__attempt *attempt = worker->spare;
-        EW__LIST_REMOVE(worker->spare, attempt);
+    while (worker->attempts.spare) {
+        ew__attempt *attempt = worker->attempts.spare;
+        EW__LIST_REMOVE(worker->attempts.spare, attempt);
         ew__attempt_free(attempt);
     }
     ew__worker_crons_free(worker);
-    for (size_t i = 0; i < worker->n_queues; i++)
-        ew__free(env, worker->queues[i].begun, worker->queues[i].rate * sizeof(uint64_t));
-    ew__free(env, worker->slots, worker->slots ? worker->options.concurrency * sizeof(ew__attempt *) : 0);
-    ew__free(env, worker->renewed, worker->renewed ? worker->options.concurrency * sizeof(uint32_t) : 0);
+    for (size_t i = 0; i < worker->claims.n_queues; i++)
+        ew__free(env, worker->claims.queues[i].begun, worker->claims.queues[i].rate * sizeof(uint64_t));
+    ew__free(env, worker->attempts.slots,
+             worker->attempts.slots ? worker->options.concurrency * sizeof(ew__attempt *) : 0);
+    ew__free(env, worker->leases.slots, worker->leases.slots ? worker->options.concurrency * sizeof(uint32_t) : 0);
     ew__timers_done(&worker->timers);
     ew__arena_done(&worker->arena);
     ew__free(env, worker, sizeof *worker);

@@ -16,18 +16,33 @@
 #define DAY_MS INT64_C(86400000)
 #define LONGEST_MS 30000u /* the clock is looked at so often */
 #define TIMEOUT_MS 300000
+#define TICK_MS 60000 /* a tick that is older is left out */
+
+typedef struct ew__schedule {
+    ew__worker *worker;
+    ew_str name, unique;
+    int64_t unique_ttl_ms;
+    ew__job job;
+    ew__cron *cron;
+    ew__timer timer;
+    int64_t next; /* tick; 0: never */
+    int64_t last; /* tick that this worker has made, or left to others */
+    bool making;  /* the job of `next` is being made */
+    uint32_t tries;
+    ew__store_request op;
+} ew__schedule;
 
 static void on_tick(ew__timer *timer, uint64_t now);
 static void on_made(ew__store_request *op);
 
 /* ---- when ---- */
 
-static void plan(ew__my_cron *cron, int64_t now) {
+static void plan(ew__schedule *cron, int64_t now) {
     bool mad = cron->last > now + DAY_MS;
     cron->next = ew__cron_next(cron->cron, !mad && cron->last > now ? cron->last : now);
 }
 
-static void wait(ew__worker *worker, ew__my_cron *cron) {
+static void wait(ew__worker *worker, ew__schedule *cron) {
     int64_t now = ew__worker_wall(worker);
     uint64_t ms = LONGEST_MS;
     if (cron->next > 0 && cron->next - now < (int64_t)ms)
@@ -59,7 +74,7 @@ static size_t put_plain(char *out, ew_str name) {
  * The id of a tick's job: "cron-FUNCTION-DIGEST-TIME". It is the same in every worker that has the schedule, and consists
  * of letters, digits, '_' and '-'.
  */
-static ew_str put_id(const ew__my_cron *cron, char out[ID_SIZE]) {
+static ew_str put_id(const ew__schedule *cron, char out[ID_SIZE]) {
     uint8_t digest[EW__SHA256_SIZE];
     char plain[ID_NAME_MAX + 1], when[EW__WHEN_LEN];
     ew__sha256_of(cron->name.ptr, cron->name.len, digest);
@@ -73,7 +88,7 @@ static ew_str put_id(const ew__my_cron *cron, char out[ID_SIZE]) {
 }
 
 /* Fills in the request, with the job's texts in the memory of the request. */
-static ew_err fill(ew__worker *worker, ew__my_cron *cron) {
+static ew_err fill(ew__worker *worker, ew__schedule *cron) {
     ew__op_enqueue *enqueue = &cron->op.u.enqueue;
     char uuid[EW__UUID_LEN], id[ID_SIZE], tick[24];
     enqueue->job = cron->job;
@@ -102,9 +117,9 @@ static ew_err fill(ew__worker *worker, ew__my_cron *cron) {
     return ew__arena_str(&cron->op.memory, ew__str(uuid, sizeof uuid), &enqueue->job.id);
 }
 
-static void make(ew__worker *worker, ew__my_cron *cron) {
+static void make(ew__worker *worker, ew__schedule *cron) {
     ew__store_request_begin(&cron->op, &worker->requests, EW__OP_ENQUEUE);
-    cron->asking = true;
+    cron->making = true;
     if (fill(worker, cron) != EW_OK) {
         ew__store_request_end(&cron->op);
         ew__worker_alarm_in(worker, &cron->timer, ew__worker_backoff(worker, &cron->tries), on_tick);
@@ -117,7 +132,7 @@ static void make(ew__worker *worker, ew__my_cron *cron) {
 static void on_made(ew__store_request *op) {
     ew__worker *worker = ew__worker_of(op);
     ew__store_request_returned(op);
-    ew__my_cron *cron = ew__container_of(op, ew__my_cron, op);
+    ew__schedule *cron = ew__container_of(op, ew__schedule, op);
     bool again = ew__store_is_transient(op->err);
     if (op->err == EW_OK && op->u.enqueue.ret == EW__ENQUEUED_NEW)
         worker->stats.ticks++;
@@ -128,7 +143,7 @@ static void on_made(ew__store_request *op) {
     if (worker->phase == EW__WORKER_RUNNING && again) {
         ew__worker_alarm_in(worker, &cron->timer, ew__worker_backoff(worker, &cron->tries), on_tick);
     } else if (worker->phase == EW__WORKER_RUNNING) {
-        cron->asking = false;
+        cron->making = false;
         cron->tries = 0;
         cron->last = cron->next;
         cron->next = ew__cron_next(cron->cron, cron->last);
@@ -138,19 +153,19 @@ static void on_made(ew__store_request *op) {
 }
 
 static void on_tick(ew__timer *timer, uint64_t now_ns) {
-    ew__my_cron *cron = ew__container_of(timer, ew__my_cron, timer);
+    ew__schedule *cron = ew__container_of(timer, ew__schedule, timer);
     ew__worker *worker = cron->worker;
     int64_t now = ew__worker_wall(worker);
     (void)now_ns;
     if (worker->phase != EW__WORKER_RUNNING)
         return;
-    if (cron->asking) { /* the store could not be reached: the same tick again */
+    if (cron->making) { /* the store could not be reached: the same tick again */
         make(worker, cron);
         return;
     }
     if (cron->next > 0 && cron->next <= now) {
-        if (now - cron->next > EW__WORKER_TICK_MS)
-            cron->next = ew__cron_next(cron->cron, now - EW__WORKER_TICK_MS - 1);
+        if (now - cron->next > TICK_MS)
+            cron->next = ew__cron_next(cron->cron, now - TICK_MS - 1);
         if (cron->next > 0 && cron->next <= now) {
             make(worker, cron);
             return;
@@ -164,7 +179,7 @@ static void on_tick(ew__timer *timer, uint64_t now_ns) {
 /* ---- beginning and end ---- */
 
 static ew_err add(ew__worker *worker, const ew__worker_cron *from, char *problem, size_t size) {
-    ew__my_cron *cron = &worker->crons[worker->n_crons];
+    ew__schedule *cron = &worker->schedules[worker->n_schedules];
     char zone[128] = "", why[160] = "";
     if (from->name.len == 0 || from->name.len > EW__JOB_NAME_MAX - 64) {
         (void)snprintf(problem, size, "a schedule needs a name of 1 to %d bytes", EW__JOB_NAME_MAX - 64);
@@ -183,7 +198,7 @@ static ew_err add(ew__worker *worker, const ew__worker_cron *from, char *problem
         (void)snprintf(problem, size, "schedule %.*s: %s", (int)from->name.len, from->name.ptr, why);
         return EW_EINVAL;
     }
-    worker->n_crons++;
+    worker->n_schedules++;
     cron->worker = worker;
     cron->unique_ttl_ms = from->unique_ttl_ms > 0 ? from->unique_ttl_ms : 6 * 3600000;
     err = ew__job_copy(&from->job, &worker->arena, &cron->job);
@@ -208,11 +223,11 @@ ew_err ew__worker_crons_new(ew__worker *worker, const ew__worker_options *option
     char none[1];
     if (options->n_crons == 0)
         return EW_OK;
-    size_t bytes = options->n_crons * sizeof *worker->crons;
-    worker->crons = options->n_crons < 100000 ? ew__arena_alloc(&worker->arena, bytes) : NULL;
-    if (!worker->crons)
+    size_t bytes = options->n_crons * sizeof *worker->schedules;
+    worker->schedules = options->n_crons < 100000 ? ew__arena_alloc(&worker->arena, bytes) : NULL;
+    if (!worker->schedules)
         return EW_ENOMEM;
-    memset(worker->crons, 0, bytes);
+    memset(worker->schedules, 0, bytes);
     for (size_t i = 0; i < options->n_crons; i++) {
         ew_err err = add(worker, &options->crons[i], problem ? problem : none, problem ? size : sizeof none);
         if (err != EW_OK)
@@ -223,18 +238,18 @@ ew_err ew__worker_crons_new(ew__worker *worker, const ew__worker_options *option
 
 void ew__worker_crons_start(ew__worker *worker) {
     int64_t now = ew__worker_wall(worker);
-    for (size_t i = 0; i < worker->n_crons; i++) {
-        plan(&worker->crons[i], now);
-        wait(worker, &worker->crons[i]);
+    for (size_t i = 0; i < worker->n_schedules; i++) {
+        plan(&worker->schedules[i], now);
+        wait(worker, &worker->schedules[i]);
     }
 }
 
 void ew__worker_crons_stop(ew__worker *worker) {
-    for (size_t i = 0; i < worker->n_crons; i++)
-        ew__timer_stop(&worker->timers, &worker->crons[i].timer);
+    for (size_t i = 0; i < worker->n_schedules; i++)
+        ew__timer_stop(&worker->timers, &worker->schedules[i].timer);
 }
 
 void ew__worker_crons_free(ew__worker *worker) {
-    for (size_t i = 0; i < worker->n_crons; i++)
-        ew__cron_free(worker->env, worker->crons[i].cron);
+    for (size_t i = 0; i < worker->n_schedules; i++)
+        ew__cron_free(worker->env, worker->schedules[i].cron);
 }

@@ -33,7 +33,7 @@ void ew__attempt_free(ew__attempt *attempt) {
 static void keep(ew__worker *worker, ew__attempt *attempt) {
     const ew_env *env = attempt->env;
     uint32_t most = EW__POOL_KEEP(worker->options.concurrency);
-    if (worker->n_spare >= most) {
+    if (worker->attempts.n_spare >= most) {
         ew__attempt_free(attempt);
         return;
     }
@@ -41,8 +41,8 @@ static void keep(ew__worker *worker, ew__attempt *attempt) {
     memset(attempt, 0, sizeof *attempt);
     attempt->env = env;
     ew__arena_init(&attempt->arena, env, NULL, 0);
-    EW__LIST_ADD(worker->spare, attempt);
-    worker->n_spare++;
+    EW__LIST_ADD(worker->attempts.spare, attempt);
+    worker->attempts.n_spare++;
 }
 
 /* The job's texts: one that came alone lies well where it is. Without memory for a copy the whole batch stays. */
@@ -59,17 +59,15 @@ static void take_job(ew__attempt *attempt, ew__batch *batch, const ew__job *job)
 
 static void take_slot(ew__attempt *attempt) {
     ew__worker *worker = attempt->run.worker;
-    while (worker->slots[worker->first_free])
-        worker->first_free++;
-    attempt->slot = worker->first_free++;
-    worker->slots[attempt->slot] = attempt;
-    worker->stats.running = ++worker->used;
+    while (worker->attempts.slots[worker->attempts.first_free])
+        worker->attempts.first_free++;
+    attempt->slot = worker->attempts.first_free++;
+    worker->attempts.slots[attempt->slot] = attempt;
+    worker->stats.running = ++worker->attempts.n_used;
     attempt->queue->running++;
 }
 
-static bool is_busy(const ew__attempt *attempt) {
-    return attempt->end.busy || (attempt->said && attempt->said->op.busy);
-}
+static bool is_busy(const ew__attempt *attempt) { return attempt->end.busy || ew__chunk_buffer_is_busy(attempt); }
 
 void ew__attempt_leave(ew__attempt *attempt) {
     ew__worker *worker = attempt->run.worker;
@@ -80,19 +78,19 @@ void ew__attempt_leave(ew__attempt *attempt) {
     ew__chunk_buffer_drop(attempt);
     if (attempt->state == EW__RUN_ENDING)
         worker->stats.waiting_ends--;
-    worker->slots[attempt->slot] = NULL;
-    if (attempt->slot < worker->first_free)
-        worker->first_free = attempt->slot;
-    worker->stats.running = --worker->used;
+    worker->attempts.slots[attempt->slot] = NULL;
+    if (attempt->slot < worker->attempts.first_free)
+        worker->attempts.first_free = attempt->slot;
+    worker->stats.running = --worker->attempts.n_used;
     attempt->queue->running--;
     attempt->state = EW__RUN_LEFT;
     if (attempt->owed) {
-        EW__LIST_ADD(worker->left, attempt);
-        worker->n_left++;
+        EW__LIST_ADD(worker->attempts.left, attempt);
+        worker->attempts.n_left++;
     } else {
         keep(worker, attempt);
     }
-    ew__worker_look(worker);
+    ew__worker_claim(worker);
     ew__worker_check(worker);
 }
 
@@ -144,7 +142,7 @@ static void on_end(ew__store_request *op) {
         ew__attempt_send_end(attempt);
         return;
     }
-    if (ew__store_is_transient(op->err) && !attempt->dropped && !worker->no_more_ends) {
+    if (ew__store_is_transient(op->err) && !attempt->dropped && !worker->stop.drop_ends) {
         attempt->doubt = attempt->doubt || ew__store_is_unknown(op->err);
         ew__worker_alarm_in(worker, &attempt->timer, ew__worker_backoff(worker, &attempt->tries), on_time);
         return;
@@ -163,12 +161,12 @@ void ew__attempt_send_end(ew__attempt *attempt) {
     ew__worker *worker = attempt->run.worker;
     if (is_busy(attempt))
         return;
-    if (worker->no_more_ends || attempt->dropped) {
+    if (worker->stop.drop_ends || attempt->dropped) {
         ew__attempt_leave(attempt);
         return;
     }
     if (ew__chunk_buffer_flush(attempt))
-        return; /* what it said comes first */
+        return; /* its chunks come first */
     ew__timer_stop(&worker->timers, &attempt->timer);
     if (!attempt->decided) {
         uint64_t chance = ew__rng_next(&worker->executor->rng);
@@ -227,7 +225,7 @@ static void finish(ew__attempt *attempt, const ew__outcome *outcome) {
     ew__worker *worker = attempt->run.worker;
     ew__timer_stop(&worker->timers, &attempt->timer);
     if (attempt->stopped && attempt->why == EW__STOP_LOST) {
-        worker->stats.stale++; /* the store need not be asked: it has said so */
+        worker->stats.stale++; /* the store has reported it */
         ew__chunk_buffer_drop(attempt);
         ew__attempt_leave(attempt);
         return;
@@ -250,10 +248,10 @@ void ew__run_end(ew__run *run, const ew__outcome *outcome) {
             ew__attempt_free(attempt);
             return;
         }
-        EW__LIST_REMOVE(worker->left, attempt);
-        worker->n_left--;
+        EW__LIST_REMOVE(worker->attempts.left, attempt);
+        worker->attempts.n_left--;
         keep(worker, attempt);
-        ew__worker_look(worker);
+        ew__worker_claim(worker);
     }
 }
 

@@ -5,6 +5,9 @@
  */
 #include "jobs/worker_state.h"
 
+#define EXPIRED_MAX 100 /* jobs of lost workers recovered at once */
+#define SWEEP_MAX 1000  /* old jobs removed at once */
+
 typedef struct lost_job {
     ew__store_request op;
     ew__policy_text text;
@@ -12,39 +15,39 @@ typedef struct lost_job {
 
 static void on_expired(ew__store_request *op);
 static void on_swept(ew__store_request *op);
-static void look(ew__worker *worker);
+static void find_expired(ew__worker *worker);
 
 /* A fifth more or less, so that workers take turns. */
 static void on_scan_timer(ew__timer *timer, uint64_t now);
 static void scan_later(ew__worker *worker) {
     uint64_t ms = worker->options.scan_ms * (80 + ew__rng_next(&worker->executor->rng) % 41) / 100;
     if (worker->phase == EW__WORKER_RUNNING)
-        ew__worker_alarm_in(worker, &worker->scan_timer, ms > 0 ? ms : 1, on_scan_timer);
+        ew__worker_alarm_in(worker, &worker->scans.timer, ms > 0 ? ms : 1, on_scan_timer);
 }
 
 static void on_scan_timer(ew__timer *timer, uint64_t now) {
     (void)now;
-    look(ew__container_of(timer, ew__worker, scan_timer));
+    find_expired(ew__container_of(timer, ew__worker, scans.timer));
 }
 
-void ew__worker_scan_start(ew__worker *worker) { look(worker); }
+void ew__worker_scan_start(ew__worker *worker) { find_expired(worker); }
 
-static void look(ew__worker *worker) {
-    ew__store_request_begin(&worker->scan, &worker->requests, EW__OP_EXPIRED);
-    worker->scan.u.expired = (ew__op_expired){.now = ew__worker_wall(worker), .max = EW__WORKER_EXPIRED};
-    ew__store_request_submit(&worker->scan, on_expired);
+static void find_expired(ew__worker *worker) {
+    ew__store_request_begin(&worker->scans.op, &worker->requests, EW__OP_EXPIRED);
+    worker->scans.op.u.expired = (ew__op_expired){.now = ew__worker_wall(worker), .max = EXPIRED_MAX};
+    ew__store_request_submit(&worker->scans.op, on_expired);
 }
 
 static void sweep(ew__worker *worker) {
-    ew__store_request_begin(&worker->scan, &worker->requests, EW__OP_SWEEP);
-    worker->scan.u.sweep = (ew__op_sweep){.now = ew__worker_wall(worker), .max = EW__WORKER_SWEEP};
-    ew__store_request_submit(&worker->scan, on_swept);
+    ew__store_request_begin(&worker->scans.op, &worker->requests, EW__OP_SWEEP);
+    worker->scans.op.u.sweep = (ew__op_sweep){.now = ew__worker_wall(worker), .max = SWEEP_MAX};
+    ew__store_request_submit(&worker->scans.op, on_swept);
 }
 
 static void on_swept(ew__store_request *op) {
     ew__worker *worker = ew__worker_of(op);
     ew__store_request_returned(op);
-    bool more = op->err == EW_OK && op->u.sweep.ret_removed >= EW__WORKER_SWEEP;
+    bool more = op->err == EW_OK && op->u.sweep.ret_removed >= SWEEP_MAX;
     ew__store_request_end(op);
     if (more && worker->phase == EW__WORKER_RUNNING)
         sweep(worker);
@@ -56,15 +59,15 @@ static void on_swept(ew__store_request *op) {
 /* ---- jobs that were lost ---- */
 
 static void next_step(ew__worker *worker) {
-    const ew__op_expired *expired = &worker->scan.u.expired;
-    bool more = expired->ret_n >= expired->max && worker->n_changed > 0;
-    ew__store_request_end(&worker->scan);
+    const ew__op_expired *expired = &worker->scans.op.u.expired;
+    bool more = expired->ret_n >= expired->max && worker->scans.n_changed > 0;
+    ew__store_request_end(&worker->scans.op);
     if (worker->phase != EW__WORKER_RUNNING)
         return;
-    if (worker->n_changed > 0)
-        ew__worker_look(worker);
+    if (worker->scans.n_changed > 0)
+        ew__worker_claim(worker);
     if (more)
-        look(worker);
+        find_expired(worker);
     else
         sweep(worker);
 }
@@ -74,7 +77,7 @@ static void on_changed(ew__store_request *op) {
     ew__store_request_returned(op);
     const ew__op_change *change = &op->u.change;
     if (op->err == EW_OK) {
-        worker->n_changed++;
+        worker->scans.n_changed++;
         worker->stats.recovered += change->status == EW__JOB_PENDING;
         worker->stats.poisoned += change->status == EW__JOB_FAILED;
         if (change->status == EW__JOB_FAILED)
@@ -82,7 +85,7 @@ static void on_changed(ew__store_request *op) {
                     change->id.ptr, (int)change->last_error.len, change->last_error.ptr);
     }
     ew__store_request_end(op);
-    if (--worker->n_lost == 0)
+    if (--worker->scans.n_lost == 0)
         next_step(worker);
     ew__worker_check(worker);
 }
@@ -90,7 +93,7 @@ static void on_changed(ew__store_request *op) {
 /* Whether this worker runs it: its lease ran out because the store could not be reached, and will be renewed. */
 static bool is_running(const ew__worker *worker, const ew__job *job) {
     for (uint32_t i = 0; i < worker->options.concurrency; i++) {
-        const ew__attempt *attempt = worker->slots[i];
+        const ew__attempt *attempt = worker->attempts.slots[i];
         if (attempt && attempt->run.job.epoch == job->epoch && ew__str_is(attempt->run.job.id, job->id))
             return true;
     }
@@ -104,14 +107,14 @@ static void put_back(ew__worker *worker, lost_job *lost, const ew__job *job) {
     ew__store_request_begin(&lost->op, &worker->requests, EW__OP_CHANGE);
     ew__op_change *change = &lost->op.u.change;
     ew__policy_lost(&worker->options.policy, job, ew__worker_wall(worker), &lost->text, change);
-    if (own && worker->executor->now < worker->doubt_until && change->status != EW__JOB_CANCELLED) {
+    if (own && worker->executor->now < worker->claims.doubt_until && change->status != EW__JOB_CANCELLED) {
         /* A claim of ours whose answer was lost: nobody has run it, and no worker was lost. */
         change->status = EW__JOB_PENDING;
         change->run_at = job->run_at > 0 && job->run_at < change->now ? job->run_at : change->now;
         change->lost = job->lost;
         change->last_error = EW_STR("");
     }
-    worker->n_lost++;
+    worker->scans.n_lost++;
     ew__store_request_submit(&lost->op, on_changed);
 }
 
@@ -120,7 +123,7 @@ static void on_expired(ew__store_request *op) {
     ew__store_request_returned(op);
     ew__op_expired *expired = &op->u.expired;
     lost_job *lost = NULL;
-    worker->n_changed = 0;
+    worker->scans.n_changed = 0;
     if (op->err != EW_OK)
         expired->ret_n = 0;
     if (expired->ret_n > 0)
@@ -134,7 +137,7 @@ static void on_expired(ew__store_request *op) {
     for (size_t i = 0; i < expired->ret_n; i++) {
         put_back(worker, &lost[i], &expired->ret[i]);
     }
-    if (worker->n_lost == 0)
+    if (worker->scans.n_lost == 0)
         next_step(worker);
     ew__worker_check(worker);
 }
