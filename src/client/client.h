@@ -63,8 +63,6 @@ const char *ew__client_refusal(unsigned option);
 /* Its processes, if it has some, are started before anybody calls. Once; any thread, before it is freed. */
 void ew__client_warm(ew_client *client);
 
-struct ew__request_piece;
-
 /* A call of a client, or one that goes back to whoever made a call of ours. */
 struct ew_request {
     atomic_uint refs;       /* the client's until the end, the user's until ew_request_free */
@@ -83,7 +81,7 @@ struct ew_request {
     bool cancel_early;     /* asked before the call was opened; loop thread */
     atomic_size_t sending; /* bytes of input that were taken and have not been handed to the wire */
     atomic_bool told_full; /* the sender was asked to wait */
-    struct ew__request_piece *held, *held_last; /* input that waits for the wire; loop thread */
+    ew__fifo held;         /* input that waits for the wire; loop thread */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool ended;          /* under lock */

@@ -9,8 +9,7 @@
 #include <errno.h>
 
 struct ew__request_piece {
-    ew__task task;
-    struct ew__request_piece *next;
+    ew__task task; /* its node also links the pieces that are held */
     ew_request *request;
     size_t len;
     bool end;
@@ -46,28 +45,15 @@ static void give(ew_request *request, struct ew__request_piece *piece) {
     free_piece(request, piece);
 }
 
-static void hold(ew_request *request, struct ew__request_piece *piece) {
-    piece->next = NULL;
-    if (request->held_last)
-        request->held_last->next = piece;
-    else
-        request->held = piece;
-    request->held_last = piece;
-}
-
-static struct ew__request_piece *unhold(ew_request *request) {
-    struct ew__request_piece *piece = request->held;
-    request->held = piece->next;
-    if (!request->held)
-        request->held_last = NULL;
-    return piece;
+static struct ew__request_piece *take_held(ew_request *request) {
+    return EW__ITEM(ew__fifo_pop(&request->held), struct ew__request_piece, task.node);
 }
 
 static void send_piece(ew__task *task) {
     struct ew__request_piece *piece = ew__container_of(task, struct ew__request_piece, task);
     ew_request *request = piece->request;
-    if (request->call && (request->call->input_full || request->held))
-        hold(request, piece);
+    if (request->call && (request->call->input_full || request->held.first))
+        ew__fifo_push(&request->held, &piece->task.node);
     else
         give(request, piece);
     tell_room(request, false);
@@ -76,15 +62,15 @@ static void send_piece(ew__task *task) {
 
 void ew__request_input_room(ew_request *request) {
     atomic_fetch_add(&request->refs, 1); /* the call may end while it is fed */
-    while (request->held && !(request->call && request->call->input_full))
-        give(request, unhold(request));
+    while (request->held.first && !(request->call && request->call->input_full))
+        give(request, take_held(request));
     tell_room(request, false);
     ew__request_unref(request);
 }
 
 void ew__request_drop_input(ew_request *request) {
-    while (request->held)
-        free_piece(request, unhold(request));
+    while (request->held.first)
+        free_piece(request, take_held(request));
     tell_room(request, true);
 }
 

@@ -102,7 +102,8 @@ static void fail_unknown(listen_pool *self, struct ew__pool_wait *wait) {
  */
 static bool all_known(listen_pool *self, const struct ew__pool_wait *wait, uint64_t quiet_ms) {
     bool known = true, ask = false;
-    for (const ew__runtime *runtime = self->runtimes.first; runtime; runtime = runtime->next) {
+    for (const ew__runtime *runtime = ew__runtimes_first(&self->runtimes); runtime;
+         runtime = ew__runtime_next(runtime)) {
         uint64_t until = 0;
         if (ew__runtime_settling(runtime, quiet_ms, &until)) {
             look_again(self, until);
@@ -143,8 +144,8 @@ static void answer_list(listen_pool *self, struct ew__pool_wait *wait) {
 /* One runtime answers for itself, errors included. */
 static void serve_list(listen_pool *self, struct ew__pool_wait *wait) {
     uint64_t until = 0;
-    if (self->runtimes.n == 1 && !ew__runtime_settling(self->runtimes.first, LIST_QUIET_MS, &until))
-        send_to(self->runtimes.first, wait);
+    if (self->runtimes.n == 1 && !ew__runtime_settling(ew__runtimes_first(&self->runtimes), LIST_QUIET_MS, &until))
+        send_to(ew__runtimes_first(&self->runtimes), wait);
     else if (self->runtimes.n == 1)
         look_again(self, until);
     else if (all_known(self, wait, LIST_QUIET_MS))
@@ -162,7 +163,7 @@ static void send_unlisted(listen_pool *self, ew__runtime *only, struct ew__pool_
 
 static void serve_run(listen_pool *self, struct ew__pool_wait *wait) {
     ew_call *call = wait->call;
-    ew__runtime *only = self->runtimes.n == 1 ? self->runtimes.first : NULL;
+    ew__runtime *only = self->runtimes.n == 1 ? ew__runtimes_first(&self->runtimes) : NULL;
     ew__runtime_match found = ew__runtimes_find(&self->runtimes, call->key);
     if (found.n == 1) {
         if (ew__runtime_capacity(found.runtime) == 0)

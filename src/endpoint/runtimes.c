@@ -192,7 +192,7 @@ static void ask(ew__runtime *runtime) {
 /* ---- coming and going ---- */
 
 static ew__runtime *by_id(const ew__runtimes *all, ew_str id) {
-    for (ew__runtime *runtime = all->first; runtime; runtime = runtime->next)
+    for (ew__runtime *runtime = ew__runtimes_first(all); runtime; runtime = ew__runtime_next(runtime))
         if (ew__str_is(runtime->self.id, id))
             return runtime;
     return NULL;
@@ -201,9 +201,7 @@ static ew__runtime *by_id(const ew__runtimes *all, ew_str id) {
 static void drop(ew__runtime *runtime) {
     ew__runtimes *all = runtime->all;
     const ew_env *env = all->executor->env;
-    if (all->last == runtime)
-        all->last = runtime->prev;
-    EW__LIST_REMOVE(all->first, runtime);
+    ew__list_remove(&all->list, &runtime->node);
     all->n--;
     runtime->link->runtime = NULL;
     ew__timer_stop(&all->executor->timers, &runtime->timer);
@@ -255,12 +253,7 @@ static ew__runtime *add(ew__runtimes *all, ew__link *link, const ew__runtime_ide
         ew__free(all->executor->env, runtime, sizeof *runtime);
         return NULL;
     }
-    runtime->prev = all->last;
-    if (all->last)
-        all->last->next = runtime;
-    else
-        all->first = runtime;
-    all->last = runtime;
+    ew__list_add_last(&all->list, &runtime->node);
     all->n++;
     link->runtime = runtime;
     return runtime;
@@ -318,8 +311,8 @@ void ew__runtimes_closed(ew__runtimes *all, ew__link *link) {
 
 void ew__runtimes_ask(ew__runtimes *all) {
     ew__runtime *next;
-    for (ew__runtime *runtime = all->first; runtime; runtime = next) {
-        next = runtime->next;
+    for (ew__runtime *runtime = ew__runtimes_first(all); runtime; runtime = next) {
+        next = ew__runtime_next(runtime);
         if (runtime->asked_at != 0)
             ask(runtime);
     }
@@ -327,7 +320,7 @@ void ew__runtimes_ask(ew__runtimes *all) {
 
 void ew__runtimes_silence(ew__runtimes *all) {
     all->silent = true;
-    for (ew__runtime *runtime = all->first; runtime; runtime = runtime->next) {
+    for (ew__runtime *runtime = ew__runtimes_first(all); runtime; runtime = ew__runtime_next(runtime)) {
         ew_call *call = runtime->asking;
         runtime->asking = NULL;
         ew__timer_stop(&all->executor->timers, &runtime->timer);

@@ -33,7 +33,7 @@ typedef struct ew__offers {
 } ew__offers;
 
 struct ew__runtime {
-    ew__runtime *next, *prev; /* oldest first */
+    ew__list_node node;
     ew__runtimes *all;
     ew__link *link;
     ew__runtime_identity self; /* its slices are ours */
@@ -71,10 +71,17 @@ struct ew__runtimes {
     ew__executor *executor;
     const ew__runtimes_hooks *hooks;
     void *ud;
-    ew__runtime *first, *last;
+    ew__list list; /* oldest first */
     uint32_t n;
     bool silent; /* no more questions */
 };
+
+static inline ew__runtime *ew__runtimes_first(const ew__runtimes *all) {
+    return EW__ITEM(all->list.first, ew__runtime, node);
+}
+static inline ew__runtime *ew__runtime_next(const ew__runtime *runtime) {
+    return EW__ITEM(runtime->node.next, ew__runtime, node);
+}
 
 void ew__runtimes_init(ew__runtimes *all, ew__executor *executor, const ew__runtimes_hooks *hooks, void *ud);
 /*

@@ -41,7 +41,7 @@ static ew_str behind(ew_str action, ew_str runtime) {
 
 static uint32_t visit_named(const ew__runtimes *all, ew_str action, bool by_id, visit fn, void *ud) {
     uint32_t n = 0;
-    for (ew__runtime *runtime = all->first; runtime; runtime = runtime->next) {
+    for (ew__runtime *runtime = ew__runtimes_first(all); runtime; runtime = ew__runtime_next(runtime)) {
         ew_str rest = behind(action, by_id ? runtime->self.id : runtime->self.name);
         uint32_t here = rest.len ? visit_runtime(runtime, rest, false, fn, ud) : 0;
         if (rest.len && here == 0)
@@ -55,7 +55,7 @@ static uint32_t visit_named(const ew__runtimes *all, ew_str action, bool by_id, 
 static void visit_all(const ew__runtimes *all, ew_str action, visit fn, void *ud) {
     for (int names = 0; names < 2; names++) {
         uint32_t n = 0;
-        for (ew__runtime *runtime = all->first; runtime; runtime = runtime->next)
+        for (ew__runtime *runtime = ew__runtimes_first(all); runtime; runtime = ew__runtime_next(runtime))
             n += visit_runtime(runtime, action, names == 1, fn, ud);
         if (n > 0)
             return;
@@ -122,7 +122,7 @@ void ew__runtimes_near(const ew__runtimes *all, ew_str action, ew__buf *out) {
     uint32_t n = 0;
     const char *colon = action.len && action.ptr[0] != '/' ? memchr(action.ptr, ':', action.len) : NULL;
     ew_str rest = colon ? ew__str(colon + 1, action.len - (size_t)(colon + 1 - action.ptr)) : action;
-    for (const ew__runtime *runtime = all->first; runtime; runtime = runtime->next)
+    for (const ew__runtime *runtime = ew__runtimes_first(all); runtime; runtime = ew__runtime_next(runtime))
         for (uint32_t i = 0; runtime->offers && i < runtime->offers->n && n < 5; i++) {
             const ew__offer *offer = &runtime->offers->items[i];
             if (!is_near(rest, offer->key) && !is_near(name_in(rest), offer->name))
@@ -135,7 +135,7 @@ void ew__runtimes_near(const ew__runtimes *all, ew_str action, ew__buf *out) {
 /* ---- one list of all ---- */
 
 static bool is_shared(const ew__runtimes *all, const ew__runtime *owner, ew_str key) {
-    for (const ew__runtime *runtime = all->first; runtime; runtime = runtime->next)
+    for (const ew__runtime *runtime = ew__runtimes_first(all); runtime; runtime = ew__runtime_next(runtime))
         if (runtime != owner && runtime->offers && ew__map_get(&runtime->offers->by_key, key))
             return true;
     return false;
@@ -168,7 +168,7 @@ static ew_err write_offer(const ew__runtime *runtime, const ew__offer *offer, ew
 ew_err ew__runtimes_list(const ew__runtimes *all, ew__buf *out) {
     bool first = true;
     ew_err err = ew__buf_char(out, '{');
-    for (const ew__runtime *runtime = all->first; runtime; runtime = runtime->next)
+    for (const ew__runtime *runtime = ew__runtimes_first(all); runtime; runtime = ew__runtime_next(runtime))
         for (uint32_t i = 0; runtime->offers && i < runtime->offers->n && err == EW_OK; i++, first = false) {
             if (!first)
                 err = ew__buf_char(out, ',');

@@ -35,7 +35,7 @@ typedef struct ew__app_loop {
     ew__app_outbound outbound;
     ew__gate gate;
     ew__away_calls away; /* that wait for a runtime */
-    ew__part *parts;     /* of sources */
+    ew__list parts;      /* of sources */
     size_t n_parts;
     void (*parts_told)(struct ew__app_loop *loop);
     pthread_t thread;

@@ -9,8 +9,8 @@
 #define AWAY_MEMBER "\"everywireAway\":true"
 
 /* A call that waits, in its own memory. */
-typedef struct ew__away_call {
-    struct ew__away_call *next, *prev;
+typedef struct away_call {
+    ew__list_node node;
     ew_call *call; /* the callee's reference, which its end gives back */
     ew__app_loop *loop;
     uint64_t until;
@@ -20,36 +20,25 @@ typedef struct ew__away_call {
 
 static void on_time(ew__timer *timer, uint64_t now);
 
+static away_call *first_of(const ew__away_calls *calls) { return EW__ITEM(calls->waiting.first, away_call, node); }
+
 /* All wait for the same time, so the first is the first to end. Without memory for a timer nothing may wait. */
 static bool set_timer(ew__app_loop *loop) {
     ew__timers *timers = &loop->loop.executor.timers;
     ew__away_calls *calls = &loop->away;
-    if (!calls->first) {
+    const away_call *first = first_of(calls);
+    if (!first) {
         ew__timer_stop(timers, &calls->timer);
         return true;
     }
-    return ew__timer_active(&calls->timer) ||
-           ew__timer_set(timers, &calls->timer, calls->first->until, on_time) == EW_OK;
+    return ew__timer_active(&calls->timer) || ew__timer_set(timers, &calls->timer, first->until, on_time) == EW_OK;
 }
 
-static void add(away_call *waiting) {
-    ew__away_calls *calls = &waiting->loop->away;
-    waiting->prev = calls->last;
-    if (calls->last)
-        calls->last->next = waiting;
-    else
-        calls->first = waiting;
-    calls->last = waiting;
-    calls->n++;
-}
-
-static void take_out(away_call *waiting) {
-    ew__away_calls *calls = &waiting->loop->away;
-    if (calls->cursor == waiting)
-        calls->cursor = waiting->next;
-    if (calls->last == waiting)
-        calls->last = waiting->prev;
-    EW__LIST_REMOVE(calls->first, waiting);
+static void take_out(away_call *call) {
+    ew__away_calls *calls = &call->loop->away;
+    if (calls->cursor == &call->node)
+        calls->cursor = call->node.next;
+    ew__list_remove(&calls->waiting, &call->node);
     calls->n--;
 }
 
@@ -69,7 +58,7 @@ static void fail_away(ew_call *call) { ew__away_fail(call, EW_STR("the runtime t
 static void on_time(ew__timer *timer, uint64_t now) {
     ew__app_loop *loop = ew__container_of(timer, ew__app_loop, away.timer);
     away_call *waiting;
-    while ((waiting = loop->away.first) && waiting->until <= now) {
+    while ((waiting = first_of(&loop->away)) && waiting->until <= now) {
         take_out(waiting);
         fail_away(waiting->call);
     }
@@ -79,7 +68,7 @@ static void on_time(ew__timer *timer, uint64_t now) {
 
 void ew__away_close(ew__app_loop *loop) {
     away_call *waiting;
-    while ((waiting = loop->away.first)) {
+    while ((waiting = first_of(&loop->away))) {
         take_out(waiting);
         fail_away(waiting->call);
     }
@@ -100,7 +89,8 @@ static void on_open(ew_call *call) {
     }
     *waiting = (away_call){.call = call, .loop = loop, .until = executor->now + EW__MS(executor->limits->reconnect_ms)};
     call->callee_ud = waiting;
-    add(waiting);
+    ew__list_add_last(&loop->away.waiting, &waiting->node);
+    loop->away.n++;
     if (!set_timer(loop)) {
         take_out(waiting);
         fail_away(call);
@@ -135,10 +125,10 @@ void ew__away_refresh(ew__app_loop *loop) {
     if (calls->n == 0)
         return;
     ew__actions *actions = ew__registry_get(&loop->app->registry);
-    calls->cursor = calls->first;
+    calls->cursor = calls->waiting.first;
     for (uint32_t n = calls->n; n > 0 && calls->cursor; n--) {
-        away_call *waiting = calls->cursor;
-        calls->cursor = waiting->next;
+        away_call *waiting = EW__ITEM(calls->cursor, away_call, node);
+        calls->cursor = calls->cursor->next;
         ew__action *action = find(actions, waiting->call->action);
         if (!action)
             continue;

@@ -10,15 +10,14 @@
 #include "call/call.h"
 
 struct ew__app_loop;
-struct ew__away_call;
 
 #define EW__AWAY_RETRY_MS 1000 /* when a caller that was refused should try again */
 
 /* The calls that wait on one loop, oldest first. Loop thread only. */
 typedef struct ew__away_calls {
-    struct ew__away_call *first, *last;
-    struct ew__away_call *cursor; /* of the walk under way; NULL: none is */
-    uint32_t n;                   /* at most limits->client_queue */
+    ew__list waiting;
+    ew__list_node *cursor; /* next node of the walk under way; NULL: none */
+    uint32_t n;            /* at most limits->client_queue */
     ew__timer timer;
 } ew__away_calls;
 

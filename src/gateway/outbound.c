@@ -9,8 +9,8 @@
 
 #define ALL_MAX (4 * EW__OUTBOUND_POOLS_MAX) /* with those that are being closed */
 
-typedef struct ew__outbound_pool {
-    struct ew__outbound_pool *next, *prev;
+typedef struct outbound_pool {
+    ew__list_node node;
     ew__app_loop *loop;
     ew__pool *pool;
     bool closing;
@@ -19,6 +19,12 @@ typedef struct ew__outbound_pool {
     char authority[280]; /* HOST:PORT as it stands in the URL */
     char path[512];      /* no slash at its end */
 } outbound_pool;
+
+static outbound_pool *first_of(const ew__app_loop *loop) {
+    return EW__ITEM(loop->outbound.pools.first, outbound_pool, node);
+}
+
+static outbound_pool *next_of(const outbound_pool *p) { return EW__ITEM(p->node.next, outbound_pool, node); }
 
 /* ---- URLs ---- */
 
@@ -77,7 +83,7 @@ static bool same(const outbound_pool *a, const outbound_pool *b, const ew__wire 
 static void forget(ew__pool *pool) {
     outbound_pool *p = pool->ud;
     ew__app_loop *loop = p->loop;
-    EW__LIST_REMOVE(loop->outbound.first, p);
+    ew__list_remove(&loop->outbound.pools, &p->node);
     loop->outbound.n_all--;
     ew__pool_free(pool);
     ew__free(loop->app->env, p, sizeof *p);
@@ -94,20 +100,20 @@ static void close_pool(outbound_pool *p) {
 }
 
 /* The one that was used longest ago, and is not used now. */
-static bool make_room(ew__app_outbound *outbound) {
+static bool make_room(ew__app_loop *loop) {
     outbound_pool *oldest = NULL;
-    for (outbound_pool *p = outbound->first; p; p = p->next)
+    for (outbound_pool *p = first_of(loop); p; p = next_of(p))
         if (!p->closing && ew__pool_is_idle(p->pool))
             oldest = p;
     if (!oldest)
         return false;
     close_pool(oldest);
-    return outbound->n_all < ALL_MAX;
+    return loop->outbound.n_all < ALL_MAX;
 }
 
 static ew_err add(ew__app_loop *loop, const ew__wire *wire, const outbound_pool *like, outbound_pool **ret) {
     ew__app_outbound *outbound = &loop->outbound;
-    if (outbound->n == EW__OUTBOUND_POOLS_MAX && !make_room(outbound))
+    if (outbound->n == EW__OUTBOUND_POOLS_MAX && !make_room(loop))
         return EW_EBUSY;
     outbound_pool *p = ew__alloc(loop->app->env, sizeof *p);
     if (!p)
@@ -126,7 +132,7 @@ static ew_err add(ew__app_loop *loop, const ew__wire *wire, const outbound_pool 
         ew__free(loop->app->env, p, sizeof *p);
         return err;
     }
-    EW__LIST_ADD(outbound->first, p);
+    ew__list_add_first(&outbound->pools, &p->node);
     outbound->n++;
     outbound->n_all++;
     *ret = p;
@@ -134,13 +140,13 @@ static ew_err add(ew__app_loop *loop, const ew__wire *wire, const outbound_pool 
 }
 
 static ew_err find(ew__app_loop *loop, const ew__wire *wire, const outbound_pool *like, outbound_pool **ret) {
-    outbound_pool *p = loop->outbound.first;
+    outbound_pool *p = first_of(loop);
     while (p && !same(p, like, wire))
-        p = p->next;
+        p = next_of(p);
     if (!p)
         return add(loop, wire, like, ret);
-    EW__LIST_REMOVE(loop->outbound.first, p);
-    EW__LIST_ADD(loop->outbound.first, p);
+    ew__list_remove(&loop->outbound.pools, &p->node);
+    ew__list_add_first(&loop->outbound.pools, &p->node);
     *ret = p;
     return EW_OK;
 }
@@ -171,8 +177,8 @@ void ew__app_outbound_close(ew__app_loop *loop, void (*on_closed)(ew__app_loop *
         return;
     loop->outbound.closing = true;
     loop->outbound.on_closed = on_closed;
-    for (outbound_pool *p = loop->outbound.first, *next; p; p = next) {
-        next = p->next;
+    for (outbound_pool *p = first_of(loop), *next; p; p = next) {
+        next = next_of(p);
         close_pool(p);
     }
 }

@@ -12,8 +12,8 @@ struct ew__app_loop;
 
 /* Those of one loop; its thread only. */
 typedef struct ew__app_outbound {
-    struct ew__outbound_pool *first; /* the newest use first */
-    unsigned n;                      /* that are not being closed */
+    ew__list pools; /* the newest use first */
+    unsigned n;     /* that are not being closed */
     unsigned n_all;
     bool closing;
     bool logged_tls; /* the log has said that there is no TLS */

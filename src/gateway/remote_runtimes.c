@@ -13,7 +13,7 @@
 struct ew__remote {
     ew__loop_upstream upstream; /* the runtime, each action and each call hold a reference */
     ew__remotes *all;           /* upstream.lock is its lock */
-    ew__remote *next, *prev;    /* under the lock */
+    ew__list_node node;         /* under the lock */
     ew__runtime *runtime;       /* executor's thread only; NULL: it has gone */
     ew__action **actions;       /* what it offers; under the lock */
     size_t n_actions;
@@ -29,7 +29,7 @@ struct ew__remote {
 struct ew__away {
     ew__part part;
     ew__remotes *all;
-    ew__away *next, *prev; /* under the lock, as what follows */
+    ew__list_node node; /* under the lock, as what follows */
     ew__action **actions;
     size_t n_actions;
     char id[256];
@@ -37,6 +37,11 @@ struct ew__away {
     bool replaced; /* a runtime of this id is there again */
     ew__timer timer;
 };
+
+static ew__remote *first_of(const ew__remotes *all) { return EW__ITEM(all->list.first, ew__remote, node); }
+static ew__remote *next_of(const ew__remote *remote) { return EW__ITEM(remote->node.next, ew__remote, node); }
+static ew__away *first_away(const ew__remotes *all) { return EW__ITEM(all->away.first, ew__away, node); }
+static ew__away *next_away(const ew__away *away) { return EW__ITEM(away->node.next, ew__away, node); }
 
 /* ---- memory ---- */
 
@@ -55,24 +60,24 @@ static void free_actions(const ew_env *env, ew__action **actions, size_t n) {
 
 size_t ew__remotes_count(const ew__remotes *all) {
     size_t n = 0;
-    for (const ew__remote *remote = all->first; remote; remote = remote->next)
+    for (const ew__remote *remote = first_of(all); remote; remote = next_of(remote))
         n += remote->replaced ? 0 : remote->n_actions;
-    for (const ew__away *away = all->away; away; away = away->next)
+    for (const ew__away *away = first_away(all); away; away = next_away(away))
         n += away->replaced ? 0 : away->n_actions;
     return n;
 }
 
 void ew__remotes_collect(const ew__remotes *all, ew__action **ret) {
-    for (const ew__remote *remote = all->first; remote; remote = remote->next)
+    for (const ew__remote *remote = first_of(all); remote; remote = next_of(remote))
         for (size_t i = 0; i < remote->n_actions && !remote->replaced; i++)
             *ret++ = remote->actions[i];
-    for (const ew__away *away = all->away; away; away = away->next)
+    for (const ew__away *away = first_away(all); away; away = next_away(away))
         for (size_t i = 0; i < away->n_actions && !away->replaced; i++)
             *ret++ = away->actions[i];
 }
 
 bool ew__remotes_answered(const ew__remotes *all) {
-    for (const ew__remote *remote = all->first; remote; remote = remote->next)
+    for (const ew__remote *remote = first_of(all); remote; remote = next_of(remote))
         if (!remote->answered && !remote->replaced)
             return false;
     return true;
@@ -113,7 +118,7 @@ static ew_str id_of(const ew__remote *remote) { return ew__str(remote->id, remot
 
 /* Under the lock: another identity has registered the id, on any loop. */
 static bool is_taken(const ew__remotes *all, const ew__runtime *runtime) {
-    for (const ew__remote *other = all->first; other; other = other->next)
+    for (const ew__remote *other = first_of(all); other; other = next_of(other))
         if (other != runtime->ud && !other->replaced && ew__str_is(id_of(other), runtime->self.id) &&
             !ew__principal_equal(&other->principal, &runtime->principal))
             return true;
@@ -122,7 +127,7 @@ static bool is_taken(const ew__remotes *all, const ew__runtime *runtime) {
 
 /* Under the lock: the newer one wins. On its own loop the runtimes have seen to that themselves. */
 static void replace_others(const ew__remote *newer) {
-    for (ew__remote *older = newer->all->first; older; older = older->next) {
+    for (ew__remote *older = first_of(newer->all); older; older = next_of(older)) {
         if (older == newer || older->replaced || !ew__str_is(id_of(older), id_of(newer)))
             continue;
         older->replaced = true;
@@ -161,7 +166,7 @@ static ew__remote *new_remote(ew__remotes *all, ew__server *server, ew__runtime 
     remote->runtime = runtime;
     runtime->ud = remote;
     pthread_mutex_lock(&all->app->sources.lock);
-    EW__LIST_ADD(all->first, remote);
+    ew__list_add_first(&all->list, &remote->node);
     pthread_mutex_unlock(&all->app->sources.lock);
     return remote;
 }
@@ -197,7 +202,7 @@ void ew__remote_changed(ew__server *server, ew__runtime *runtime) {
     free_actions(all->app->env, remote->actions, remote->n_actions);
     remote->actions = actions;
     remote->n_actions = n;
-    for (ew__away *away = all->away; away && n > 0; away = away->next)
+    for (ew__away *away = first_away(all); away && n > 0; away = next_away(away))
         away->replaced = away->replaced || ew__str_is(ew__str(away->id, away->id_len), id_of(remote));
     ew__app_publish(all->app);
     pthread_mutex_unlock(&all->app->sources.lock);
@@ -226,7 +231,7 @@ static void close_away(ew__part *part) {
     ew__remotes *all = away->all;
     ew__timer_stop(&part->loop->loop.executor.timers, &away->timer);
     pthread_mutex_lock(&all->app->sources.lock);
-    EW__LIST_REMOVE(all->away, away);
+    ew__list_remove(&all->away, &away->node);
     all->n_away--;
     if (!all->app->sources.silent)
         ew__app_publish(all->app);
@@ -286,7 +291,7 @@ static ew__away *new_away(ew__remote *remote, ew__app_loop *loop) {
 static bool keep_away(ew__remotes *all, ew__remote *remote, ew__away *away) {
     if (remote->replaced || all->n_away >= AWAY_MAX)
         return false;
-    EW__LIST_ADD(all->away, away);
+    ew__list_add_first(&all->away, &away->node);
     all->n_away++;
     return true;
 }
@@ -300,7 +305,7 @@ void ew__remote_gone(ew__server *server, ew__runtime *runtime) {
     remote->runtime = NULL;
     ew__away *away = new_away(remote, loop);
     pthread_mutex_lock(&all->app->sources.lock);
-    EW__LIST_REMOVE(all->first, remote);
+    ew__list_remove(&all->list, &remote->node);
     remote->upstream.gone = true;
     bool kept = away && keep_away(all, remote, away);
     free_actions(all->app->env, remote->actions, remote->n_actions);

@@ -13,8 +13,8 @@ typedef struct ew__away ew__away;
 /* All runtimes of an app, over all its loops. The lock of its sources is the lock of this, too. */
 typedef struct ew__remotes {
     ew_app *app;
-    ew__remote *first;
-    ew__away *away; /* what runtimes offered that have left and are expected back; newest first */
+    ew__list list; /* newest first */
+    ew__list away; /* what runtimes offered that have left and are expected back; newest first */
     size_t n_away;
 } ew__remotes;
 

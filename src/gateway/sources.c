@@ -291,7 +291,7 @@ void ew__app_sources_replace(ew_app *app, ew__source *const *sources, size_t n, 
 void ew__part_add(ew__app_loop *loop, ew__part *part) {
     part->loop = loop;
     part->closing = false;
-    EW__LIST_ADD(loop->parts, part);
+    ew__list_add_first(&loop->parts, &part->node);
     loop->n_parts++;
 }
 
@@ -304,7 +304,7 @@ void ew__part_close(ew__part *part) {
 
 void ew__part_closed(ew__part *part) {
     ew__app_loop *loop = part->loop;
-    EW__LIST_REMOVE(loop->parts, part);
+    ew__list_remove(&loop->parts, &part->node);
     loop->n_parts--;
     if (loop->parts_told)
         loop->parts_told(loop);
@@ -316,8 +316,8 @@ void ew__parts_close(ew__app_loop *loop, void (*told)(ew__app_loop *loop)) {
     if (loop->parts_told)
         return;
     loop->parts_told = told;
-    for (ew__part *part = loop->parts, *next; part; part = next) {
-        next = part->next;
-        ew__part_close(part);
+    for (ew__list_node *node = loop->parts.first, *next; node; node = next) {
+        next = node->next;
+        ew__part_close(EW__ITEM(node, ew__part, node));
     }
 }

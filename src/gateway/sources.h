@@ -116,7 +116,7 @@ void ew__app_publish(ew_app *app);
 
 typedef struct ew__part ew__part;
 struct ew__part {
-    ew__part *next, *prev;
+    ew__list_node node;
     struct ew__app_loop *loop;
     void (*close)(ew__part *part); /* ew__part_closed follows. Loop thread, once */
     bool closing;
