@@ -14,9 +14,7 @@
 
 /* ---- what is asked for ---- */
 
-ew_err ew_app_jobs(ew_app *app, const char *store, const ew_jobs_options *options) {
-    if (!app)
-        return EW_EINVAL;
+ew_err ew__app_add_jobs(ew_app *app, const char *store, const ew_jobs_options *options) {
     if (ew__app_may_change(app, "cannot add jobs") != EW_OK)
         return EW_EINVAL;
     if (app->jobs)
@@ -33,7 +31,7 @@ ew_err ew_app_jobs(ew_app *app, const char *store, const ew_jobs_options *option
     }
     ew__arena_init(&self->arena, self->env, NULL, 0);
     atomic_init(&self->over, true);
-    ew_err err = ew_jobs_open(store, &all, &self->jobs, app->error, sizeof app->error);
+    ew_err err = ew__jobs_service_open(store, &all, &self->jobs, app->error, sizeof app->error);
     if (err != EW_OK) {
         ew__arena_done(&self->arena);
         ew__free(self->env, self, sizeof *self);
@@ -49,10 +47,8 @@ static void free_runners(ew__app_jobs *self) {
     self->n_runners = 0;
 }
 
-ew_err ew_app_worker(ew_app *app, const ew_worker_options *options) {
+ew_err ew__app_add_worker(ew_app *app, const ew_worker_options *options) {
     char problem[sizeof app->error] = "";
-    if (!app)
-        return EW_EINVAL;
     if (app->started || !app->jobs || app->jobs->works) {
         (void)snprintf(app->error, sizeof app->error, "a worker wants ew_app_jobs before it, and is made once");
         return EW_EINVAL;
@@ -257,7 +253,7 @@ void ew__app_jobs_free(ew_app *app) {
     if (!self)
         return;
     free_runners(self);
-    (void)ew_jobs_free(self->jobs);
+    (void)ew__jobs_service_free(self->jobs);
     ew__arena_done(&self->arena);
     ew__free(self->env, self, sizeof *self);
     app->jobs = NULL;

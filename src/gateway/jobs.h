@@ -92,4 +92,8 @@ void ew__app_jobs_say(const ew_app *app, ew__buf *out);
 void ew__app_jobs_wait(ew_app *app, uint64_t ms);
 bool ew__app_works(const ew_app *app); /* it has a worker */
 
+/* The functions of the public headers, once src/api has checked their arguments. */
+ew_err ew__app_add_jobs(ew_app *app, const char *store, const ew_jobs_options *options);
+ew_err ew__app_add_worker(ew_app *app, const ew_worker_options *options);
+
 #endif

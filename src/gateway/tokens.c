@@ -338,14 +338,14 @@ static ew_err fill_token(ew__arena *arena, const ew_token_options *options, cons
                         : err;
 }
 
-ew_err ew_token_new(const char *file, const ew_token_options *options, char token[EW_TOKEN_SIZE], char *problem,
-                    size_t problem_size) {
+ew_err ew__token_new(const char *file, const ew_token_options *options, char token[EW_TOKEN_SIZE], char *problem,
+                     size_t problem_size) {
     static const ew_token_options none;
     char path[PATH_MAX], made_up[24];
     ew__token fresh = {.name = {NULL, 0}};
     ew__arena arena;
     said out;
-    ew_err err = token ? begin(&file, path, &out, problem, problem_size) : EW_EINVAL;
+    ew_err err = begin(&file, path, &out, problem, problem_size);
     if (err != EW_OK) {
         return err;
     }
@@ -362,13 +362,13 @@ ew_err ew_token_new(const char *file, const ew_token_options *options, char toke
     return err;
 }
 
-ew_err ew_token_list(const char *file, void (*each)(const ew_token_info *token, void *ud), void *ud, char *problem,
-                     size_t problem_size) {
+ew_err ew__token_list(const char *file, void (*each)(const ew_token_info *token, void *ud), void *ud, char *problem,
+                      size_t problem_size) {
     const ew_env *env = ew_env_default();
     char path[PATH_MAX];
     ew__tokens *tokens = NULL;
     said out;
-    ew_err err = each ? begin(&file, path, &out, problem, problem_size) : EW_EINVAL;
+    ew_err err = begin(&file, path, &out, problem, problem_size);
     if (err == EW_OK) {
         err = ew__tokens_load(env, file, &tokens, NULL, out.text, out.size);
     }
@@ -388,10 +388,10 @@ ew_err ew_token_list(const char *file, void (*each)(const ew_token_info *token, 
     return err == EW_ENOTFOUND ? EW_OK : err;
 }
 
-ew_err ew_token_revoke(const char *file, const char *name, char *problem, size_t problem_size) {
+ew_err ew__token_revoke(const char *file, const char *name, char *problem, size_t problem_size) {
     char path[PATH_MAX];
     said out;
-    ew_err err = name ? begin(&file, path, &out, problem, problem_size) : EW_EINVAL;
+    ew_err err = begin(&file, path, &out, problem, problem_size);
     return err == EW_OK ? change_file(file, &(change){.remove = name}, &out) : err;
 }
 

@@ -23,4 +23,11 @@ ew_err ew__tokens_load(const ew_env *env, const char *path, ew__tokens **ret, st
 #define EW__SHOWN_SIZE 256
 const char *ew__token_read(const char *text, char out[EW__SHOWN_SIZE]);
 
+/* The functions of the public headers, once src/api has checked their arguments. */
+ew_err ew__token_new(const char *file, const ew_token_options *options, char token[EW_TOKEN_SIZE], char *problem,
+                     size_t problem_size);
+ew_err ew__token_list(const char *file, void (*each)(const ew_token_info *token, void *ud), void *ud, char *problem,
+                      size_t problem_size);
+ew_err ew__token_revoke(const char *file, const char *name, char *problem, size_t problem_size);
+
 #endif

@@ -104,15 +104,13 @@ static const char *named_store(const char *store) {
     return store ? store : variable && *variable ? variable : NULL;
 }
 
-ew_err ew_jobs_open_usual(const char *store, const char *path, ew_jobs **ret_jobs, char *problem, size_t problem_size) {
+ew_err ew__jobs_open_default(const char *store, const char *path, ew_jobs **ret_jobs, char *problem,
+                             size_t problem_size) {
     const ew_env *env = ew_env_default();
     ew__rrq_variables variables;
     ew__config *config = NULL;
     ew_jobs_options options = {.env = NULL};
     char usual[PATH_MAX + 32], nowhere[1];
-    if (!ret_jobs) {
-        return EW_EINVAL;
-    }
     *ret_jobs = NULL;
     problem_size = problem ? problem_size : 0;
     problem = problem_size ? problem : nowhere;
@@ -132,11 +130,9 @@ ew_err ew_jobs_open_usual(const char *store, const char *path, ew_jobs **ret_job
         store = usual;
     }
     if (err == EW_OK) {
-        err = ew_jobs_open(store, &options, ret_jobs, problem, problem_size);
+        err = ew__jobs_service_open(store, &options, ret_jobs, problem, problem_size);
     }
     ew__config_free(config);
     ew__rrq_variables_done(&variables);
     return err;
 }
-
-ew_str ew_jobs_dlq(const ew_jobs *jobs) { return jobs ? jobs->dlq : ew__str(NULL, 0); }

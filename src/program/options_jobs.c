@@ -79,7 +79,7 @@ static int add_worker(const ew__settings *s, ew_app *app) {
     ew_worker_options worker;
     ew_err err = ew__worker_make(s->arena, s->config ? s->file.config : NULL, &words, &worker);
     if (err == EW_OK) {
-        err = ew_app_worker(app, &worker);
+        err = ew__app_add_worker(app, &worker);
     }
     if (err == EW_OK) {
         return 0;
@@ -106,7 +106,7 @@ int ew__settings_jobs(const ew__settings *s, ew_app *app) {
     store = store ? store : usual;
     if (err == EW_OK) {
         options.env = s->options.env;
-        err = ew_app_jobs(app, store, &options);
+        err = ew__app_add_jobs(app, store, &options);
         (void)snprintf(problem, sizeof problem, "%s", err == EW_OK ? "" : ew_app_error(app));
     }
     if (err != EW_OK) {

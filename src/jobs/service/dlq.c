@@ -110,8 +110,8 @@ static ew_err requeue_one(ew__jobs_request *request, ew_str id, const requeueing
     return err;
 }
 
-ew_err ew_jobs_requeue(ew_jobs *jobs, ew_str id, const ew_jobs_filter *filter, ew_str queue, bool dry_run,
-                       ew_answer **ret) {
+ew_err ew__jobs_requeue(ew_jobs *jobs, ew_str id, const ew_jobs_filter *filter, ew_str queue, bool dry_run,
+                        ew_answer **ret) {
     static const ew_jobs_filter all;
     ew__jobs_request request;
     ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_GET);
@@ -205,7 +205,7 @@ static void write_stats(ew__buf *out, const stats *s, ew_str dlq) {
     (void)ew__buf_char(out, '}');
 }
 
-ew_err ew_jobs_dlq_stats(ew_jobs *jobs, ew_str dlq, ew_answer **ret) {
+ew_err ew__jobs_dlq_stats(ew_jobs *jobs, ew_str dlq, ew_answer **ret) {
     ew__jobs_request request;
     ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_LIST);
     if (err != EW_OK)

@@ -20,7 +20,7 @@ static ew_err get(ew__jobs_request *request, ew_str id) {
     return err;
 }
 
-ew_err ew_jobs_show(ew_jobs *jobs, ew_str id, ew_answer **ret) {
+ew_err ew__jobs_show_job(ew_jobs *jobs, ew_str id, ew_answer **ret) {
     ew__jobs_request request;
     ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_GET);
     if (err != EW_OK)
@@ -31,7 +31,7 @@ ew_err ew_jobs_show(ew_jobs *jobs, ew_str id, ew_answer **ret) {
     return ew__jobs_request_end(&request, err, ret);
 }
 
-ew_err ew_jobs_cancel(ew_jobs *jobs, ew_str id, ew_answer **ret) {
+ew_err ew__jobs_cancel(ew_jobs *jobs, ew_str id, ew_answer **ret) {
     ew__jobs_request request;
     ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_CANCEL);
     if (err != EW_OK)
@@ -49,7 +49,7 @@ ew_err ew_jobs_cancel(ew_jobs *jobs, ew_str id, ew_answer **ret) {
     return ew__jobs_request_end(&request, err, ret);
 }
 
-ew_err ew_jobs_replay(ew_jobs *jobs, ew_str id, ew_str queue, ew_answer **ret) {
+ew_err ew__jobs_replay(ew_jobs *jobs, ew_str id, ew_str queue, ew_answer **ret) {
     ew__jobs_request request;
     ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_GET);
     if (err != EW_OK)
@@ -73,8 +73,8 @@ ew_err ew_jobs_replay(ew_jobs *jobs, ew_str id, ew_str queue, ew_answer **ret) {
             err = ew__jobs_request_run(&request);
     }
     if (err == EW_OK)
-        (void)ew__json_format(&request.answer->json, "{\"job_id\":%q,\"replayed\":%q}",
-                              request.op.u.enqueue.job.id, id);
+        (void)ew__json_format(&request.answer->json, "{\"job_id\":%q,\"replayed\":%q}", request.op.u.enqueue.job.id,
+                              id);
     return ew__jobs_request_end(&request, err, ret);
 }
 
@@ -105,7 +105,7 @@ static void write_trace(const ew__job *job, int64_t now, ew__buf *out) {
                           (long long)((final && job->ended_at ? job->ended_at : now) - job->enqueued_at));
 }
 
-ew_err ew_jobs_trace(ew_jobs *jobs, ew_str id, ew_answer **ret) {
+ew_err ew__jobs_trace(ew_jobs *jobs, ew_str id, ew_answer **ret) {
     ew__jobs_request request;
     ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_GET);
     if (err != EW_OK)
@@ -140,7 +140,7 @@ ew_err ew__jobs_prepare_list(const ew_jobs_filter *filter, ew__store_request *op
     return why ? EW_EINVAL : EW_OK;
 }
 
-ew_err ew_jobs_list(ew_jobs *jobs, const ew_jobs_filter *filter, ew_answer **ret) {
+ew_err ew__jobs_list(ew_jobs *jobs, const ew_jobs_filter *filter, ew_answer **ret) {
     ew__jobs_request request;
     ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_LIST);
     if (err != EW_OK)
@@ -174,7 +174,7 @@ static void write_queue(const ew__queue_stats *queue, bool counts, ew__buf *out)
     (void)ew__buf_char(out, '}');
 }
 
-ew_err ew_jobs_queues(ew_jobs *jobs, bool counts, unsigned max_scan, ew_answer **ret) {
+ew_err ew__jobs_queues(ew_jobs *jobs, bool counts, unsigned max_scan, ew_answer **ret) {
     ew__jobs_request request;
     ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_QUEUES);
     if (err != EW_OK)
@@ -195,7 +195,7 @@ ew_err ew_jobs_queues(ew_jobs *jobs, bool counts, unsigned max_scan, ew_answer *
     return ew__jobs_request_end(&request, err, ret);
 }
 
-ew_err ew_jobs_pause(ew_jobs *jobs, ew_str queue, bool on, ew_answer **ret) {
+ew_err ew__jobs_pause(ew_jobs *jobs, ew_str queue, bool on, ew_answer **ret) {
     ew__jobs_request request;
     ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_PAUSE);
     if (err != EW_OK)
@@ -222,7 +222,7 @@ static void write_worker(const ew__worker_record *worker, ew__buf *out) {
     (void)ew__json_format(out, ",\"ttl_seconds\":%llu}", (unsigned long long)(worker->ttl_ms / 1000));
 }
 
-ew_err ew_jobs_workers(ew_jobs *jobs, ew_answer **ret) {
+ew_err ew__jobs_workers(ew_jobs *jobs, ew_answer **ret) {
     ew__jobs_request request;
     ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_WORKERS);
     if (err != EW_OK)

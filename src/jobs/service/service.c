@@ -27,11 +27,7 @@ ew_answer *ew__answer_new(const ew_env *env) {
     return answer;
 }
 
-ew_str ew_answer_json(const ew_answer *answer) { return answer ? ew__buf_view(&answer->json) : ew__str(NULL, 0); }
-
-const char *ew_answer_problem(const ew_answer *answer) { return answer ? answer->problem : ""; }
-
-ew_answer *ew_answer_free(ew_answer *answer) {
+ew_answer *ew__answer_free(ew_answer *answer) {
     if (!answer)
         return NULL;
     ew__buf_done(&answer->json);
@@ -42,8 +38,6 @@ ew_answer *ew_answer_free(ew_answer *answer) {
 /* ---- requests ---- */
 
 ew_err ew__jobs_request_begin(ew__jobs_request *request, ew_jobs *jobs, ew__op_kind kind) {
-    if (!jobs)
-        return EW_EINVAL;
     request->jobs = jobs;
     request->answer = ew__answer_new(jobs->env);
     if (!request->answer)
@@ -75,7 +69,7 @@ ew_err ew__jobs_request_end(ew__jobs_request *request, ew_err err, ew_answer **r
     if (err != EW_OK && !request->answer->problem[0])
         note_problem(request->answer, err, "");
     if (err == EW_ENOMEM || !ret)
-        request->answer = ew_answer_free(request->answer);
+        request->answer = ew__answer_free(request->answer);
     if (ret)
         *ret = request->answer;
     return err;
@@ -138,8 +132,8 @@ static void destroy(ew_jobs *jobs) {
     ew__free(jobs->env, jobs, sizeof *jobs);
 }
 
-ew_err ew_jobs_open(const char *store, const ew_jobs_options *options, ew_jobs **ret_jobs, char *problem,
-                    size_t problem_size) {
+ew_err ew__jobs_service_open(const char *store, const ew_jobs_options *options, ew_jobs **ret_jobs, char *problem,
+                             size_t problem_size) {
     const ew_env *env = options && options->env ? options->env : ew_env_default();
     if (!store || !ret_jobs)
         return fail(problem, problem_size, EW_EINVAL, "which store?");
@@ -163,17 +157,13 @@ ew_err ew_jobs_open(const char *store, const ew_jobs_options *options, ew_jobs *
     return EW_OK;
 }
 
-ew_jobs *ew_jobs_free(ew_jobs *jobs) {
+ew_jobs *ew__jobs_service_free(ew_jobs *jobs) {
     if (!jobs)
         return NULL;
     if (jobs->watching)
         jobs->requests.store->ops->watch(jobs->requests.store, &jobs->watcher, false);
     destroy(jobs);
     return NULL;
-}
-
-const char *ew_jobs_notice(const ew_jobs *jobs) {
-    return jobs ? jobs->requests.store->ops->notice(jobs->requests.store) : "";
 }
 
 /* ---- correlation: labels out of the params ---- */
@@ -360,11 +350,9 @@ static ew_err enqueued(const ew__store_request *op, ew_answer *answer) {
     return EW_OK;
 }
 
-ew_err ew_jobs_enqueue(ew_jobs *jobs, const ew_job_options *options, ew_answer **ret) {
+ew_err ew__jobs_enqueue(ew_jobs *jobs, const ew_job_options *options, ew_answer **ret) {
     ew__jobs_request request;
-    ew_err err = options ? ew__jobs_request_begin(&request, jobs, EW__OP_ENQUEUE) : EW_EINVAL;
-    if (ret)
-        *ret = NULL;
+    ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_ENQUEUE);
     if (err != EW_OK)
         return err;
     err = ew__jobs_prepare(jobs, options, &request.op, request.answer->problem, sizeof request.answer->problem);
@@ -393,10 +381,10 @@ static void tell(ew__store_request *op) {
 }
 
 /* On an error of this function itself done is never called. */
-ew_err ew_jobs_enqueue_async(ew_jobs *jobs, const ew_job_options *options, ew_jobs_done done, void *ud) {
-    pending *p = jobs && options && done ? ew__alloc(jobs->env, sizeof *p) : NULL;
+ew_err ew__jobs_enqueue_async(ew_jobs *jobs, const ew_job_options *options, ew_jobs_done done, void *ud) {
+    pending *p = ew__alloc(jobs->env, sizeof *p);
     if (!p)
-        return jobs && options && done ? EW_ENOMEM : EW_EINVAL;
+        return EW_ENOMEM;
     ew_err err = ew__jobs_request_begin(&p->request, jobs, EW__OP_ENQUEUE);
     if (err == EW_OK) {
         err = ew__jobs_prepare(jobs, options, &p->request.op, NULL, 0);

@@ -64,7 +64,7 @@ typedef struct ew__jobs_request {
     ew_answer *answer;
 } ew__jobs_request;
 
-/* EW_OK, EW_ENOMEM, EW_EINVAL (no handle). After EW_OK ew__jobs_request_end must follow. */
+/* EW_OK, EW_ENOMEM. After EW_OK ew__jobs_request_end must follow. */
 ew_err ew__jobs_request_begin(ew__jobs_request *request, ew_jobs *jobs, ew__op_kind kind);
 /* Submits the operation and waits for it. Returns op.err; copies its problem into the answer. */
 ew_err ew__jobs_request_run(ew__jobs_request *request);
@@ -74,5 +74,27 @@ ew_err ew__jobs_request_end(ew__jobs_request *request, ew_err err, ew_answer **r
 ew_err ew__jobs_request_refuse(ew__jobs_request *request, const char *problem);
 
 ew_answer *ew__answer_new(const ew_env *env);
+
+/* The functions of the public headers, once src/api has checked their arguments. */
+ew_answer *ew__answer_free(ew_answer *answer);
+ew_err ew__jobs_service_open(const char *store, const ew_jobs_options *options, ew_jobs **ret_jobs, char *problem,
+                             size_t problem_size);
+ew_jobs *ew__jobs_service_free(ew_jobs *jobs);
+ew_err ew__jobs_enqueue(ew_jobs *jobs, const ew_job_options *options, ew_answer **ret);
+ew_err ew__jobs_enqueue_async(ew_jobs *jobs, const ew_job_options *options, ew_jobs_done done, void *ud);
+ew_err ew__jobs_show_job(ew_jobs *jobs, ew_str id, ew_answer **ret);
+ew_err ew__jobs_wait(ew_jobs *jobs, ew_str id, uint64_t timeout_ms, ew_job_chunk_fn on_chunk, void *ud,
+                     ew_answer **ret);
+void ew__jobs_interrupt(ew_jobs *jobs);
+ew_err ew__jobs_list(ew_jobs *jobs, const ew_jobs_filter *filter, ew_answer **ret);
+ew_err ew__jobs_cancel(ew_jobs *jobs, ew_str id, ew_answer **ret);
+ew_err ew__jobs_replay(ew_jobs *jobs, ew_str id, ew_str queue, ew_answer **ret);
+ew_err ew__jobs_trace(ew_jobs *jobs, ew_str id, ew_answer **ret);
+ew_err ew__jobs_queues(ew_jobs *jobs, bool counts, unsigned max_scan, ew_answer **ret);
+ew_err ew__jobs_pause(ew_jobs *jobs, ew_str queue, bool on, ew_answer **ret);
+ew_err ew__jobs_requeue(ew_jobs *jobs, ew_str id, const ew_jobs_filter *filter, ew_str queue, bool dry_run,
+                        ew_answer **ret);
+ew_err ew__jobs_dlq_stats(ew_jobs *jobs, ew_str dlq, ew_answer **ret);
+ew_err ew__jobs_workers(ew_jobs *jobs, ew_answer **ret);
 
 #endif

@@ -31,9 +31,7 @@ static void watch(ew_jobs *jobs) {
     jobs->requests.store->ops->watch(jobs->requests.store, &jobs->watcher, true);
 }
 
-void ew_jobs_interrupt(ew_jobs *jobs) {
-    if (!jobs)
-        return;
+void ew__jobs_interrupt(ew_jobs *jobs) {
     pthread_mutex_lock(&jobs->lock);
     jobs->interrupted = true;
     pthread_cond_broadcast(&jobs->changed);
@@ -109,8 +107,8 @@ static ew_err wait_for(ew_jobs *jobs, ew__jobs_request *request, waiting *w) {
     }
 }
 
-ew_err ew_jobs_wait(ew_jobs *jobs, ew_str id, uint64_t timeout_ms, ew_job_chunk_fn on_chunk, void *ud,
-                    ew_answer **ret) {
+ew_err ew__jobs_wait(ew_jobs *jobs, ew_str id, uint64_t timeout_ms, ew_job_chunk_fn on_chunk, void *ud,
+                     ew_answer **ret) {
     ew__jobs_request request;
     ew_err err = ew__jobs_request_begin(&request, jobs, EW__OP_GET);
     if (err != EW_OK)

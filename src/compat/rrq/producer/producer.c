@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "compat/rrq/producer/config.h"
 #include "compat/rrq/producer/enqueue.h"
-#include <everywire/jobs.h>
+#include "jobs/service/service.h"
 #include <time.h>
 
 #define ANSWER_MAX ((size_t)1 << 30)
@@ -68,7 +68,7 @@ static char *say(ew__buf *out, char **error) {
 static void *fail_by(char **error, ew_err err, ew_answer *answer) {
     const char *problem = ew_answer_problem(answer);
     fail(error, problem[0] != '\0' ? problem : ew_err_text(err));
-    (void)ew_answer_free(answer);
+    (void)ew__answer_free(answer);
     return NULL;
 }
 
@@ -87,7 +87,7 @@ void rrq_producer_free(void *handle) {
     if (self == NULL) {
         return;
     }
-    (void)ew_jobs_free(self->jobs);
+    (void)ew__jobs_service_free(self->jobs);
     ew__arena_done(&self->arena);
     ew__free(self->env, self, sizeof *self);
 }
@@ -115,7 +115,7 @@ static bool open_store(producer *self, ew__trouble *trouble) {
     if (dsn == NULL || (config->correlation_mappings.len > 0 && options.correlation_mappings == NULL)) {
         return ew__trouble_set(trouble, "out of memory");
     }
-    ew_err err = ew_jobs_open(dsn, &options, &self->jobs, problem, sizeof problem);
+    ew_err err = ew__jobs_service_open(dsn, &options, &self->jobs, problem, sizeof problem);
     if (err == EW_OK) {
         return true;
     }
@@ -184,7 +184,7 @@ static char *say_enqueued(ew_answer *answer, char **error) {
     ew__buf_init(&out, ew_env_default(), ANSWER_MAX);
     (void)ew__json_format(&out, "{\"status\":\"%s\",\"job_id\":%j}", limited ? "rate_limited" : "enqueued",
                           ew_json_get(json, "/job_id"));
-    (void)ew_answer_free(answer);
+    (void)ew__answer_free(answer);
     return say(&out, error);
 }
 
@@ -205,12 +205,12 @@ char *rrq_producer_enqueue(void *handle, const char *request, char **error) {
     if (!ew__enqueue_read(&arena, request, &self->config, (int64_t)self->env->wall_ms(self->env->ud), &job, &trouble)) {
         fail(error, trouble.text);
     } else {
-        ew_err err = ew_jobs_enqueue(self->jobs, &job.options, &answer);
+        ew_err err = ew__jobs_enqueue(self->jobs, &job.options, &answer);
         if (err == EW_OK) {
             text = say_enqueued(answer, error);
         } else if (err == EW_EEXISTS) {
             fail(error, "job_id already exists");
-            (void)ew_answer_free(answer);
+            (void)ew__answer_free(answer);
         } else {
             fail_by(error, err, answer);
         }
@@ -259,7 +259,7 @@ static char *say_job(const char *word, bool there, ew_answer *answer, char **err
     } else {
         (void)ew__json_format(&out, "{\"%s\":false,\"job\":null}", word);
     }
-    (void)ew_answer_free(answer);
+    (void)ew__answer_free(answer);
     return say(&out, error);
 }
 
@@ -280,7 +280,7 @@ char *rrq_producer_get_job_status(void *handle, const char *request, char **erro
     if (!read_ask(&arena, request, "job status request", ASK_ID + 1, values, &trouble)) {
         fail(error, trouble.text);
     } else {
-        ew_err err = ew_jobs_show(self->jobs, values[ASK_ID].text, &answer);
+        ew_err err = ew__jobs_show_job(self->jobs, values[ASK_ID].text, &answer);
         text = err == EW_OK || err == EW_ENOTFOUND ? say_job("found", err == EW_OK, answer, error)
                                                    : fail_by(error, err, answer);
     }
@@ -299,11 +299,11 @@ static ew_err wait_for(producer *self, ew_str id, int64_t timeout_ms, ew_answer 
     for (;;) {
         uint64_t now = self->env->now_ns(self->env->ud);
         int64_t left = now < end ? (int64_t)((end - now + 999999) / 1000000) : 0;
-        ew_err err = ew_jobs_wait(self->jobs, id, (uint64_t)(left > 0 ? left : 1), NULL, NULL, ret);
+        ew_err err = ew__jobs_wait(self->jobs, id, (uint64_t)(left > 0 ? left : 1), NULL, NULL, ret);
         if (err != EW_ENOTFOUND) {
             return err;
         }
-        *ret = ew_answer_free(*ret);
+        *ret = ew__answer_free(*ret);
         if (left == 0) {
             return EW_ETIMEOUT;
         }
