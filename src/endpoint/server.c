@@ -32,22 +32,22 @@ static void on_runtime_answered(ew__runtimes *all, ew__runtime *runtime) {
 static const ew__runtimes_hooks hooks = {
     .claim = on_runtime_claim, .changed = on_runtime, .answered = on_runtime_answered, .gone = on_runtime_gone};
 
-ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors,
+ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_listeners,
                        atomic_uint *connections) {
     memset(server, 0, sizeof *server);
     server->loop = loop;
     server->registry = registry;
     server->connections = connections;
-    server->max_doors = max_doors;
+    server->max_listeners = max_listeners;
     ew__runtimes_init(&server->runtimes, &loop->executor, &hooks, server);
-    server->doors = ew__zalloc(loop->executor.env, sizeof *server->doors * max_doors);
-    return server->doors ? EW_OK : EW_ENOMEM;
+    server->listeners = ew__zalloc(loop->executor.env, sizeof *server->listeners * max_listeners);
+    return server->listeners ? EW_OK : EW_ENOMEM;
 }
 
 /* ---- the end of it ---- */
 
 static void check_closed(ew__server *server) {
-    if (!server->closing || server->closing_doors > 0 || server->links || !server->on_closed)
+    if (!server->closing || server->n_closing > 0 || server->links || !server->on_closed)
         return;
     void (*on_closed)(ew__server * server) = server->on_closed;
     server->on_closed = NULL;
@@ -89,20 +89,20 @@ static const ew__link_owner owner = {.greets_strangers = true,
                                      .greet = on_link_greet,
                                      .closed = on_link_closed};
 
-static void on_door_closed(ew__listener *listener) {
-    ew__server_listener *door = ew__container_of(listener, ew__server_listener, listener);
-    door->server->closing_doors--;
-    check_closed(door->server);
+static void on_listener_closed(ew__listener *listener) {
+    ew__server_listener *entry = ew__container_of(listener, ew__server_listener, listener);
+    entry->server->n_closing--;
+    check_closed(entry->server);
 }
 
-static void close_doors(ew__server *server) {
-    for (size_t i = 0; i < server->n_doors; i++) {
-        ew__server_listener *door = &server->doors[i];
-        if (!door->open)
+static void close_listeners(ew__server *server) {
+    for (size_t i = 0; i < server->n_listeners; i++) {
+        ew__server_listener *entry = &server->listeners[i];
+        if (!entry->open)
             continue;
-        door->open = false;
-        server->closing_doors++;
-        ew__listener_close(&door->listener, on_door_closed);
+        entry->open = false;
+        server->n_closing++;
+        ew__listener_close(&entry->listener, on_listener_closed);
     }
 }
 
@@ -160,11 +160,11 @@ static void add_link(ew__server *server, ew__link *link) {
 }
 
 /* Whoever reaches a Unix socket is this user; others are told apart by their address. EW_ELIMIT: too many from there. */
-static ew_err recognise(ew__server *server, const ew__server_listener *door, ew__link *link) {
+static ew_err recognise(ew__server *server, const ew__server_listener *entry, ew__link *link) {
     uint8_t key[EW__CLIENT_KEY];
     ew__who *who = &link->conn.who;
     if (link->stream.kind != EW__STREAM_TCP) { /* unless others may connect, as a file says that is not ours */
-        who->kind = door->listener.any_user ? EW__WHO_STRANGER : EW__WHO_OWNER;
+        who->kind = entry->listener.any_user ? EW__WHO_STRANGER : EW__WHO_OWNER;
         who->local = true;
         return EW_OK;
     }
@@ -175,14 +175,14 @@ static ew_err recognise(ew__server *server, const ew__server_listener *door, ew_
 }
 
 static void on_connection(ew__listener *listener) {
-    ew__server_listener *door = ew__container_of(listener, ew__server_listener, listener);
-    ew__server *server = door->server;
+    ew__server_listener *entry = ew__container_of(listener, ew__server_listener, listener);
+    ew__server *server = entry->server;
     const ew__executor *executor = &server->loop->executor;
     bool room =
         atomic_fetch_add_explicit(server->connections, 1, memory_order_relaxed) < executor->limits->connections &&
         !(executor->budget && ew__budget_is_spent(executor->budget));
     ew__link *link =
-        room ? ew__link_new(server->loop, &door->site, &server->scratches, &server->traffic, &owner, server) : NULL;
+        room ? ew__link_new(server->loop, &entry->site, &server->scratches, &server->traffic, &owner, server) : NULL;
     if (!link) {
         atomic_fetch_sub_explicit(server->connections, 1, memory_order_relaxed);
         ew__count(&server->traffic.refused, 1);
@@ -193,49 +193,49 @@ static void on_connection(ew__listener *listener) {
     ew__executor_read_clock(&server->loop->executor);
     ew_err err = ew__accept(listener, &link->stream);
     if (err == EW_OK)
-        err = recognise(server, door, link);
+        err = recognise(server, entry, link);
     if (err == EW_ELIMIT)
         ew__count(&server->traffic.refused, 1);
-    if (err == EW_OK && door->tls)
-        err = ew__stream_secure_accepted(&link->stream, server->loop, door->tls, door->speaks_http);
-    ew__link_start(link, server->loop, door->wire, EW__SERVE);
+    if (err == EW_OK && entry->tls)
+        err = ew__stream_secure_accepted(&link->stream, server->loop, entry->tls, entry->speaks_http);
+    ew__link_start(link, server->loop, entry->wire, EW__SERVE);
     if (err != EW_OK)
         ew__link_close(link, err);
 }
 
-static ew__server_listener *add_door(ew__server *server, const ew__wire *wire, const ew__site *site) {
-    ew__server_listener *door = &server->doors[server->n_doors++];
-    door->server = server;
-    door->wire = wire;
-    door->site = *site;
-    door->site.actions = ew__registry_get(server->registry);
-    return door;
+static ew__server_listener *add_listener(ew__server *server, const ew__wire *wire, const ew__site *site) {
+    ew__server_listener *entry = &server->listeners[server->n_listeners++];
+    entry->server = server;
+    entry->wire = wire;
+    entry->site = *site;
+    entry->site.actions = ew__registry_get(server->registry);
+    return entry;
 }
 
 ew_err ew__server_listen(ew__server *server, ew__address *address, const ew__wire *wire, const ew__site *site,
                          ew__tls_context *tls) {
-    if (server->n_doors == server->max_doors)
+    if (server->n_listeners == server->max_listeners)
         return EW_ELIMIT;
-    ew__server_listener *door = &server->doors[server->n_doors];
+    ew__server_listener *entry = &server->listeners[server->n_listeners];
     ew_err err = watch_access(server);
     if (err == EW_OK)
-        err = ew__listen(&door->listener, server->loop, address, on_connection);
+        err = ew__listen(&entry->listener, server->loop, address, on_connection);
     if (err != EW_OK)
         return err;
-    add_door(server, wire, site);
-    door->site.port = address->port;
-    door->site.secure = tls != NULL;
-    door->tls = tls;
-    door->speaks_http = !wire || wire == ew__wire_carrier();
-    door->open = true;
+    add_listener(server, wire, site);
+    entry->site.port = address->port;
+    entry->site.secure = tls != NULL;
+    entry->tls = tls;
+    entry->speaks_http = !wire || wire == ew__wire_carrier();
+    entry->open = true;
     return EW_OK;
 }
 
 ew_err ew__server_stdio(ew__server *server, const ew__wire *wire, ew__choose_wire choose, const ew__site *site) {
-    if (server->n_doors == server->max_doors)
+    if (server->n_listeners == server->max_listeners)
         return EW_ELIMIT;
-    ew__server_listener *door = add_door(server, wire, site);
-    ew__link *link = ew__link_new(server->loop, &door->site, &server->scratches, &server->traffic, &owner, server);
+    ew__server_listener *entry = add_listener(server, wire, site);
+    ew__link *link = ew__link_new(server->loop, &entry->site, &server->scratches, &server->traffic, &owner, server);
     ew_err err = link ? ew__stream_open_stdio(&link->stream, server->loop) : EW_ENOMEM;
     if (err != EW_OK) {
         if (link)
@@ -254,18 +254,18 @@ ew_err ew__server_stdio(ew__server *server, const ew__wire *wire, ew__choose_wir
 }
 
 void ew__server_refresh(ew__server *server) {
-    for (size_t i = 0; i < server->n_doors; i++) {
-        ew__actions *old = server->doors[i].site.actions;
-        server->doors[i].site.actions = ew__registry_get(server->registry);
+    for (size_t i = 0; i < server->n_listeners; i++) {
+        ew__actions *old = server->listeners[i].site.actions;
+        server->listeners[i].site.actions = ew__registry_get(server->registry);
         ew__actions_unref(old);
     }
 }
 
 void ew__server_drain(ew__server *server) {
-    close_doors(server);
+    close_listeners(server);
     ew__runtimes_silence(&server->runtimes);
-    for (size_t i = 0; i < server->n_doors; i++)
-        server->doors[i].site.draining = true;
+    for (size_t i = 0; i < server->n_listeners; i++)
+        server->listeners[i].site.draining = true;
     for (ew__link *link = server->links, *next; link; link = next) {
         next = link->next;
         if (link->peer && link->peer->wire->drain)
@@ -278,7 +278,7 @@ void ew__server_close(ew__server *server, bool now, void (*on_closed)(ew__server
         server->closing = true;
         server->on_closed = on_closed;
         ew__timer_stop(&server->loop->executor.timers, &server->access_check);
-        close_doors(server);
+        close_listeners(server);
         ew__runtimes_silence(&server->runtimes);
     }
     for (ew__link *link = server->links, *next; link; link = next) {
@@ -294,8 +294,8 @@ void ew__server_close(ew__server *server, bool now, void (*on_closed)(ew__server
 void ew__server_done(ew__server *server) {
     const ew_env *env = server->loop->executor.env;
     ew__timer_stop(&server->loop->executor.timers, &server->access_check);
-    for (size_t i = 0; i < server->n_doors; i++)
-        ew__actions_unref(server->doors[i].site.actions);
+    for (size_t i = 0; i < server->n_listeners; i++)
+        ew__actions_unref(server->listeners[i].site.actions);
     ew__scratches_done(&server->scratches, env);
-    ew__free(env, server->doors, sizeof *server->doors * server->max_doors);
+    ew__free(env, server->listeners, sizeof *server->listeners * server->max_listeners);
 }

@@ -10,7 +10,7 @@
 
 typedef struct ew__server ew__server;
 
-/* One listening socket of one loop; or standard input and output, where one connection has come already. */
+/* A listening socket of one loop; or standard input and output, where one connection has come already. */
 typedef struct ew__server_listener {
     ew__listener listener;
     ew__server *server;
@@ -24,9 +24,9 @@ typedef struct ew__server_listener {
 struct ew__server {
     ew__loop *loop;
     ew__registry *registry;
-    ew__server_listener *doors;
-    size_t n_doors, max_doors;
-    size_t closing_doors;
+    ew__server_listener *listeners;
+    size_t n_listeners, max_listeners;
+    size_t n_closing;
     ew__link *links;
     uint32_t n_links;
     ew__clients *clients;     /* over all loops: who connects from where; NULL: nobody counts */
@@ -48,8 +48,8 @@ struct ew__server {
     void *ud;
 };
 
-/* max_doors: how many listeners will be added. EW_OK or EW_ENOMEM. */
-ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_doors,
+/* max_listeners: how many listeners will be added. EW_OK or EW_ENOMEM. */
+ew_err ew__server_init(ew__server *server, ew__loop *loop, ew__registry *registry, size_t max_listeners,
                        atomic_uint *connections);
 /*
  * Binds and listens. site is copied (its port is filled in), address gets its port. wire NULL: any. tls (borrowed) is

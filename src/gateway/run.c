@@ -240,8 +240,8 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
     loop->loop.executor.on_idle = on_calls_idle;
     err = ew__app_telemetry_init(loop);
     if (err == EW_OK) {
-        size_t doors = app->n_listeners ? app->n_listeners : 1; /* an app that only dials has none */
-        err = ew__server_init(&loop->server, &loop->loop, &app->registry, doors, &app->connections);
+        size_t n_listeners = app->n_listeners ? app->n_listeners : 1; /* an app that only dials has none */
+        err = ew__server_init(&loop->server, &loop->loop, &app->registry, n_listeners, &app->connections);
         loop->server.ud = loop;
         loop->server.on_runtime_claim = ew__remote_claim;
         loop->server.on_runtime = ew__remote_changed;

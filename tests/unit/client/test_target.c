@@ -256,7 +256,8 @@ static void test_api_target__blobs(void **state) {
             continue;
         char url[128];
         (void)snprintf(url, sizeof url, "http://127.0.0.1:%u%s",
-                       client->blobs.server.n_doors ? client->blobs.server.doors[0].site.port : 0, client->blobs.path);
+                       client->blobs.server.n_listeners ? client->blobs.server.listeners[0].site.port : 0,
+                       client->blobs.path);
         assert_int_equal(client->blobs.serves, cases[i].listens);
         assert_non_null(client->pool->site.blobs);
         assert_string_equal(client->blobs.url, cases[i].api ? cases[i].api : cases[i].listens ? url : "");

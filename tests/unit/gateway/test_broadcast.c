@@ -145,9 +145,9 @@ static void test_broadcast__only_among_several(void **state) {
         world w;
         world_init(&w, n);
         for (unsigned i = 0; i < n; i++)
-            assert_ptr_equal(w.app->loops[i].server.doors[0].site.broadcast, n > 1 ? &w.app->broadcast : NULL);
+            assert_ptr_equal(w.app->loops[i].server.listeners[0].site.broadcast, n > 1 ? &w.app->broadcast : NULL);
         for (unsigned i = 0; i < n; i++)
-            assert_int_equal(w.app->loops[i].server.doors[0].site.loop, i);
+            assert_int_equal(w.app->loops[i].server.listeners[0].site.loop, i);
         world_done(&w);
     }
 }

@@ -386,8 +386,8 @@ static void no_memory(void **state) {
     }
 }
 
-static const ew__site *site_of(const world *w, size_t loop, size_t door) {
-    return &w->app->loops[loop].server.doors[door].site;
+static const ew__site *site_of(const world *w, size_t loop, size_t listener) {
+    return &w->app->loops[loop].server.listeners[listener].site;
 }
 
 /* What Stepflow's runtimes meet on the listeners. */
@@ -400,16 +400,16 @@ static void sites(void **state) {
     (void)state;
     world_init(&w, false);
     for (size_t loop = 0; loop < 2; loop++) {
-        for (size_t door = 0; door < 3; door++) {
-            const ew__site *site = site_of(&w, loop, door);
+        for (size_t listener = 0; listener < 3; listener++) {
+            const ew__site *site = site_of(&w, loop, listener);
             assert_ptr_equal(site->instance, &w.app->instance);
             assert_ptr_equal(site->ways, &w.app->outbound);
             assert_int_equal(site->loop, loop);
-            assert_ptr_equal(site->guest, door < 2 ? &ew__stepflow_guest : NULL);
-            assert_int_equal(site->only_guest, door == 1);
+            assert_ptr_equal(site->guest, listener < 2 ? &ew__stepflow_guest : NULL);
+            assert_int_equal(site->only_guest, listener == 1);
         }
-        assert_null(w.app->loops[loop].server.doors[0].wire);
-        assert_string_equal(w.app->loops[loop].server.doors[1].wire->name, "http");
+        assert_null(w.app->loops[loop].server.listeners[0].wire);
+        assert_string_equal(w.app->loops[loop].server.listeners[1].wire->name, "http");
     }
     assert_int_equal(ew_app_listener(w.app, 1, &name, NULL, &port), EW_OK);
     assert_string_equal(name, "stepflow");
