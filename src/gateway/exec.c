@@ -183,7 +183,8 @@ static bool is_taken(ew_app *app, const char *key) {
     ew__actions *actions = ew__registry_get(&app->registry);
     bool taken = ew__map_get(&actions->by_key, ew_str_from(key)) != NULL;
     ew__actions_unref(actions);
-    for (const ew__source *source = app->sources.first; source && !taken; source = source->next)
+    for (const ew__source *source = ew__sources_first(&app->sources); source && !taken;
+         source = ew__source_next(source))
         taken = source->ops == &ops &&
                 ew__str_is(ew__container_of(source, exec_source, source)->action->key, ew_str_from(key));
     return taken;

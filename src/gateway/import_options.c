@@ -253,7 +253,7 @@ ew_err ew_app_wait_imports(ew_app *app, uint64_t ms) {
     pthread_mutex_lock(&sources->lock);
     while (!all && err != ETIMEDOUT && !sources->silent) {
         all = true;
-        for (const ew__source *source = sources->first; source && all; source = source->next)
+        for (const ew__source *source = ew__sources_first(sources); source && all; source = ew__source_next(source))
             all = !source->import || source->asked;
         if (!all)
             err = pthread_cond_timedwait(&sources->changed, &sources->lock, &until);

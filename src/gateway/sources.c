@@ -38,24 +38,17 @@ void ew__source_free(ew__source *source) {
 
 void ew__sources_done(ew_app *app) {
     ew__sources *sources = &app->sources;
-    for (ew__source *source = sources->first, *next; source; source = next) {
-        next = source->next;
+    for (ew__source *source = ew__sources_first(sources), *next; source; source = next) {
+        next = ew__source_next(source);
         ew__source_free(source);
     }
     pthread_cond_destroy(&sources->changed);
     pthread_mutex_destroy(&sources->lock);
 }
 
-static void append(ew__source **list, ew__source *source) {
-    while (*list)
-        list = &(*list)->next;
-    source->next = NULL;
-    *list = source;
-}
-
 ew_err ew__app_sources_add(ew_app *app, ew__source *source) {
     size_t n = 0, imports = 0;
-    for (const ew__source *other = app->sources.first; other; other = other->next) {
+    for (const ew__source *other = ew__sources_first(&app->sources); other; other = ew__source_next(other)) {
         n++;
         imports += other->import;
     }
@@ -63,7 +56,7 @@ ew_err ew__app_sources_add(ew_app *app, ew__source *source) {
         return EW_EINVAL;
     if (n >= EW__SOURCES_MAX || (source->import && imports >= EW__IMPORTS_MAX))
         return EW_ELIMIT;
-    append(&app->sources.first, source);
+    ew__fifo_push(&app->sources.list, &source->node);
     return EW_OK;
 }
 
@@ -110,14 +103,16 @@ static ew_err collect_source(const ew__source *source, ew__map *known, ew__actio
 static ew_err collect_sources(const ew_app *app, bool ranked, ew__action **all, size_t *at) {
     ew_err err = EW_OK;
     ew__map known;
-    for (const ew__source *source = app->sources.first; source && !ranked; source = source->next)
+    for (const ew__source *source = ew__sources_first(&app->sources); source && !ranked;
+         source = ew__source_next(source))
         for (size_t i = 0; i < source->n_actions; i++)
             all[(*at)++] = source->actions[i];
     if (!ranked)
         return EW_OK;
     ew__map_init(&known, app->env);
     for (int now = ANSWERED; now < N_RANKS; now++)
-        for (const ew__source *source = app->sources.first; source && err == EW_OK; source = source->next)
+        for (const ew__source *source = ew__sources_first(&app->sources); source && err == EW_OK;
+             source = ew__source_next(source))
             if (rank_of(source) == (rank)now)
                 err = collect_source(source, &known, all, at);
     ew__map_done(&known);
@@ -127,7 +122,7 @@ static ew_err collect_sources(const ew_app *app, bool ranked, ew__action **all, 
 void ew__app_publish(ew_app *app) {
     size_t n_remotes = ew__remotes_count(&app->remotes), room = n_remotes, at = 0;
     bool ranked = false;
-    for (const ew__source *source = app->sources.first; source; source = source->next) {
+    for (const ew__source *source = ew__sources_first(&app->sources); source; source = ew__source_next(source)) {
         room += source->n_actions;
         ranked = ranked || source->leaving;
     }
@@ -154,7 +149,8 @@ void ew__source_offer(ew__source *source, ew__action **actions, size_t n) {
 ew_err ew__app_sources_start(ew_app *app) {
     ew_err err = EW_OK;
     app->sources.silent = false;
-    for (ew__source *source = app->sources.first; source && err == EW_OK; source = source->next) {
+    for (ew__source *source = ew__sources_first(&app->sources); source && err == EW_OK;
+         source = ew__source_next(source)) {
         err = source->ops->start(source);
         source->started = err == EW_OK;
     }
@@ -171,7 +167,7 @@ void ew__app_sources_silence(ew_app *app) {
 ew_err ew__app_sources_renew_tls(ew_app *app) {
     ew_err first = EW_OK;
     pthread_mutex_lock(&app->sources.lock);
-    for (ew__source *source = app->sources.first; source; source = source->next) {
+    for (ew__source *source = ew__sources_first(&app->sources); source; source = ew__source_next(source)) {
         ew_err err = source->started && source->ops->renew_tls ? source->ops->renew_tls(source) : EW_OK;
         first = first == EW_OK ? err : first;
     }
@@ -181,7 +177,7 @@ ew_err ew__app_sources_renew_tls(ew_app *app) {
 
 void ew__app_sources_say(ew_app *app, ew__buf *out) {
     pthread_mutex_lock(&app->sources.lock);
-    for (const ew__source *source = app->sources.first; source; source = source->next)
+    for (const ew__source *source = ew__sources_first(&app->sources); source; source = ew__source_next(source))
         if (source->ops->say)
             source->ops->say(source, out);
     pthread_mutex_unlock(&app->sources.lock);
@@ -191,7 +187,7 @@ void ew__app_sources_known(ew_app *app, bool *ret_asked, bool *ret_answered) {
     pthread_mutex_lock(&app->sources.lock);
     *ret_asked = true;
     *ret_answered = ew__remotes_answered(&app->remotes);
-    for (const ew__source *source = app->sources.first; source; source = source->next) {
+    for (const ew__source *source = ew__sources_first(&app->sources); source; source = ew__source_next(source)) {
         *ret_asked = *ret_asked && (!source->import || source->asked);
         *ret_answered = *ret_answered && (!source->import || source->answered);
     }
@@ -201,17 +197,15 @@ void ew__app_sources_known(ew_app *app, bool *ret_asked, bool *ret_answered) {
 /* One that retires goes by itself, and takes itself off the list of those. */
 void ew__app_sources_stop(ew_app *app) {
     ew__app_sources_silence(app);
-    for (ew__source *source = app->sources.first; source; source = source->next) {
+    for (ew__source *source = ew__sources_first(&app->sources); source; source = ew__source_next(source)) {
         if (source->started)
             source->ops->stop(source);
         source->started = false;
     }
-    for (ew__source *source = app->sources.retired, *next; source; source = next) {
-        next = source->next;
+    for (ew__source *source; (source = EW__ITEM(ew__fifo_pop(&app->sources.retired), ew__source, node));) {
         pthread_join(source->retiring, NULL);
         ew__source_free(source);
     }
-    app->sources.retired = NULL;
 }
 
 /* Waits for the last call, or the app's end. */
@@ -232,11 +226,10 @@ static void *retire(void *arg) {
 /* What has retired to its end is freed with the app: its name may still stand in the statistics. */
 static void send_off(ew__source *source) {
     ew_app *app = source->app;
-    source->next = app->sources.retired;
     if (!source->started) {
         ew__source_free(source);
     } else if (ew__thread_start(&source->retiring, retire, source)) {
-        app->sources.retired = source;
+        ew__fifo_push(&app->sources.retired, &source->node);
     } else { /* then it goes now, and its calls with it */
         source->ops->stop(source);
         ew__source_free(source);
@@ -262,26 +255,20 @@ static void start_late(ew_app *app, ew__source *source) {
 }
 
 void ew__app_sources_replace(ew_app *app, ew__source *const *sources, size_t n, size_t n_leaving) {
-    ew__source *gone = NULL, *stay = NULL;
+    ew__source *source;
+    ew__fifo gone = {NULL, NULL};
     pthread_mutex_lock(&app->sources.lock);
-    for (ew__source *source = app->sources.first, *next; source; source = next) {
-        next = source->next;
-        if (is_among(sources, n, source))
-            continue;
-        source->next = gone;
-        gone = source;
-    }
+    while ((source = EW__ITEM(ew__fifo_pop(&app->sources.list), ew__source, node)))
+        if (!is_among(sources, n, source))
+            ew__fifo_push(&gone, &source->node);
     for (size_t i = 0; i < n; i++) {
         sources[i]->leaving = i >= n - n_leaving;
-        append(&stay, sources[i]);
+        ew__fifo_push(&app->sources.list, &sources[i]->node);
     }
-    app->sources.first = stay;
     ew__app_publish(app);
     pthread_mutex_unlock(&app->sources.lock);
-    for (ew__source *next; gone; gone = next) {
-        next = gone->next;
-        send_off(gone);
-    }
+    while ((source = EW__ITEM(ew__fifo_pop(&gone), ew__source, node)))
+        send_off(source);
     for (size_t i = 0; i < n; i++)
         start_late(app, sources[i]);
 }

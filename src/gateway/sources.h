@@ -35,7 +35,7 @@ typedef struct ew__source_ops {
 struct ew__source {
     const ew__source_ops *ops;
     ew_app *app;
-    ew__source *next;     /* in the order in which they were added; under the lock, as the two below */
+    ew__fifo_node node;   /* under the lock, as the two below */
     ew__action **actions; /* what it offers; references */
     size_t n_actions;
     bool import;
@@ -51,11 +51,17 @@ struct ew__source {
 typedef struct ew__sources {
     pthread_mutex_t lock;   /* of the lists, and of what the runtimes that dialled us offer (remote.h) */
     pthread_cond_t changed; /* something was asked for, or has closed */
-    ew__source *first;
-    ew__source *retired;
+    ew__fifo list;          /* in the order in which they were added */
+    ew__fifo retired;
     bool silent; /* the loops are about to close: nothing more is posted to them */
 } ew__sources;
 
+static inline ew__source *ew__sources_first(const ew__sources *sources) {
+    return EW__ITEM(sources->list.first, ew__source, node);
+}
+static inline ew__source *ew__source_next(const ew__source *source) {
+    return EW__ITEM(source->node.next, ew__source, node);
+}
 void ew__sources_init(ew__sources *sources);
 void ew__sources_done(ew_app *app); /* frees all; they have been stopped, or were never started */
 

@@ -142,11 +142,8 @@ static ew_err print_item(const pass *p, const ew__node *node, const ew__config_a
 }
 
 static ew__source *last_source(const ew_app *app) {
-    ew__source *last = app->sources.first;
-    while (last && last->next) {
-        last = last->next;
-    }
-    return last;
+    const ew__fifo *list = &app->sources.list;
+    return list->first ? EW__ITEM(list->last, ew__source, node) : NULL;
 }
 
 /* To an app that runs nothing is added before all of it is made. Without a source it has become a listener. */
@@ -481,14 +478,14 @@ static bool is_item(const ew__app_config_items *items, const ew__source *source)
  */
 static bool replace_sources(const ew__app_config *file, ew_app *app, const ew__app_config_items *items) {
     size_t room = items->n + file->items.n + 1, n = 0; /* never none */
-    for (const ew__source *source = app->sources.first; source; source = source->next) {
+    for (const ew__source *source = ew__sources_first(&app->sources); source; source = ew__source_next(source)) {
         room++;
     }
     ew__source **all = ew__alloc(file->env, room * sizeof *all);
     if (!all) {
         return false;
     }
-    for (ew__source *source = app->sources.first; source; source = source->next) {
+    for (ew__source *source = ew__sources_first(&app->sources); source; source = ew__source_next(source)) {
         if (!is_item(&file->items, source)) {
             all[n++] = source;
         }

@@ -153,7 +153,7 @@ static void collect(places *p, const ew__settings *s, const ew_app *app) {
  * sources or plug-ins of its own, which may start any.
  */
 static bool needs_children(const ew__settings *s, const ew_app *app) {
-    return app->registry.next_id > 0 || app->sources.first || app->plugins.n > 0 || ew__app_works(app) ||
+    return app->registry.next_id > 0 || app->sources.list.first || app->plugins.n > 0 || ew__app_works(app) ||
            (s->config && ew__config_runs_code(s->file.config));
 }
 

@@ -43,7 +43,7 @@ static void write_file(const char *text) {
 
 static size_t count_sources(const ew_app *app) {
     size_t n = 0;
-    for (const ew__source *source = app->sources.first; source; source = source->next) {
+    for (const ew__source *source = ew__sources_first(&app->sources); source; source = ew__source_next(source)) {
         n++;
     }
     return n;
@@ -65,7 +65,7 @@ static void test_config_reload__memory(void **state) {
     assert_int_equal(ew__app_config_apply(&file, app), EW_OK);
     assert_int_equal(file.items.n, 2);
     assert_int_equal(ew_app_start(app), EW_OK);
-    const ew__source *own = app->sources.first, *two = file.items.list[1].source;
+    const ew__source *own = ew__sources_first(&app->sources), *two = file.items.list[1].source;
 
     write_file(BASE
                "threads: 7\nactions: {/a/two: {exec: [cat]}, /a/three: {exec: [cat, -]}, /a/four: {exec: [cat]}}\n");
@@ -85,7 +85,7 @@ static void test_config_reload__memory(void **state) {
     }
     assert_true(failures > 15);
     assert_int_equal(level, EW_LOG_WARN);
-    assert_ptr_equal(app->sources.first, own);
+    assert_ptr_equal(ew__sources_first(&app->sources), own);
     assert_ptr_equal(file.items.list[0].source, two);
 
     ew__test_env_fail_at(&env, 0, false);
