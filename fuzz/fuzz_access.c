@@ -136,7 +136,7 @@ static void play(ew__executor *executor, ew__site *site, const ew__wire *wire, c
     ew__executor_read_clock(executor);
     ew__timers_run(&executor->timers, executor->now);
     check(may || !reached);
-    check(executor->live_calls == 0);
+    check(executor->calls->live == 0);
     ew__out_done(&w.conn.out);
     if (wire->scratch_done)
         wire->scratch_done(w.conn.scratch);
@@ -170,12 +170,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check(ew__registry_init(&registry, &env) == EW_OK);
     check(ew__registry_add(&registry, "/flow/echo", &ew__local_callee, NULL, act, NULL, NULL) == EW_OK);
     ew__executor_init(&executor, &env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &executor);
     ew__access_init(&access, &env, NULL);
     access.required = true;
     check(ew__tokens_one(&env, EW_STR(TOKEN), &tokens) == EW_OK);
     ew__access_set(&access, tokens);
     ew__gate_init(&gate, &access);
-    executor.gate = &gate;
+    executor.calls->gate = &gate;
     ew__site site = {.port = 80,
                      .actions = ew__registry_get(&registry),
                      .upgrade = data[0] & UPGRADES ? &ew__wire_reflection : NULL,
@@ -187,6 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__actions_unref(site.actions);
     ew__gate_done(&gate);
     ew__access_done(&access);
+    ew__call_context_done(&calls);
     ew__executor_done(&executor);
     ew__registry_done(&registry);
     check(in_use == 0);

@@ -216,7 +216,7 @@ static void run(world *w, const uint8_t *data, size_t size) {
     now_ns += EW__MS(120000);
     ew__executor_read_clock(&w->executor);
     ew__timers_run(&w->executor.timers, w->executor.now);
-    check(w->executor.live_calls == 0 && ew__timers_next(&w->executor.timers) == EW__NEVER);
+    check(w->executor.calls->live == 0 && ew__timers_next(&w->executor.timers) == EW__NEVER);
     check(atomic_load(&w->base.calls) == 0);
 }
 
@@ -247,6 +247,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__registry registry;
     check(in && out && ew__registry_init(&registry, &env) == EW_OK);
     ew__executor_init(&w.executor, &env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &w.executor);
     w.scratch[0] = calloc(1, in->scratch_size + 1);
     w.scratch[1] = calloc(1, out->scratch_size + 1);
     begin_end(&w, &w.inbound, in, EW__SERVE, w.scratch[0]);
@@ -260,6 +262,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     finish_end(&w.outbound);
     free_scratch(in, w.scratch[0]);
     free_scratch(out, w.scratch[1]);
+    ew__call_context_done(&calls);
     ew__executor_done(&w.executor);
     return 0;
 }

@@ -32,6 +32,7 @@ typedef struct upstream {
 
 struct world {
     ew__executor executor; /* first */
+    ew__call_context calls;
     ew__observer observer;
     ew__registry registry;
     ew__clients clients;
@@ -518,16 +519,17 @@ static void begin(world *w, const ew_env *env, const ew_limits *limits) {
     w->executor.ops = &queue_ops;
     check(ew__registry_init(&w->registry, env) == EW_OK);
     ew__executor_init(&w->executor, env, limits);
-    w->executor.live_all = &w->live;
+    ew__call_context_init(&w->calls, &w->executor);
+    w->executor.calls->live_all = &w->live;
     w->observer = (ew__observer){.opened = on_opened, .ended = on_ended, .left = on_left};
-    w->executor.observer = &w->observer;
+    w->executor.calls->observer = &w->observer;
     ew__clients_init(&w->clients, env);
     w->clients.calls_per_second = 20;
     w->who.client = ew__clients_enter(&w->clients, address, false);
     ew__access_init(&w->access, env, &w->clients);
     w->access.look = on_look;
     ew__gate_init(&w->gate, &w->access);
-    w->executor.gate = &w->gate;
+    w->executor.calls->gate = &w->gate;
     add_actions(w);
 }
 
@@ -544,7 +546,7 @@ static void finish(world *w) {
         w->elsewhere = false;
     }
     pass_time(w, 1000);
-    check(w->executor.live_calls == 0 && atomic_load(&w->live) == 0 &&
+    check(w->executor.calls->live == 0 && atomic_load(&w->live) == 0 &&
           ew__timers_next(&w->executor.timers) == EW__NEVER);
     check(w->n_opened == w->n_ended && w->n_opened == w->n_left);
     check(atomic_load(&w->upstreams[0].base.calls) == 0 && atomic_load(&w->upstreams[1].base.calls) == 0);
@@ -553,6 +555,7 @@ static void finish(world *w) {
     ew__access_done(&w->access);
     ew__registry_done(&w->registry);
     ew__clients_done(&w->clients);
+    ew__call_context_done(&w->calls);
     ew__executor_done(&w->executor);
     check(atomic_load(&w->upstreams[0].base.refs) == 1 && in_use == 0);
 }

@@ -128,7 +128,7 @@ static void run(world *w, const uint8_t *data, size_t size) {
     now_ns += 1000000000;
     ew__executor_read_clock(executor);
     ew__timers_run(&executor->timers, executor->now); /* handlers that answer later end their calls */
-    check(executor->live_calls == 0);
+    check(executor->calls->live == 0);
     ew__out_done(&w->conn.out);
     free(peer);
 }
@@ -154,11 +154,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check(ew__registry_init(&registry, &env) == EW_OK);
     add_http_actions(&registry, &w);
     ew__executor_init(&executor, &env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &executor);
     w.site.actions = ew__registry_get(&registry);
     w.conn = (ew__conn){.ops = &conn_ops, .executor = &executor, .site = &w.site};
     w.conn.scratch = calloc(1, ew__wire_http.scratch_size);
     run(&w, data, size);
     ew__actions_unref(w.site.actions);
+    ew__call_context_done(&calls);
     ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(w.conn.scratch);

@@ -181,7 +181,7 @@ static void run(world *w, ew__peer *peer, const uint8_t *data, size_t size) {
     pass_time(w, 100);
     peer->wire->gone(peer, EW_OK);
     pass_time(w, 1000); /* handlers that look late end their calls */
-    check(w->n_ended == w->n_opened && w->conn.executor->live_calls == 0);
+    check(w->n_ended == w->n_opened && w->conn.executor->calls->live == 0);
     check(ew__timers_next(&w->conn.executor->timers) == EW__NEVER);
 }
 
@@ -204,6 +204,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__executor executor = {.ops = &executor_ops};
     add_session_actions(&registry, &env);
     ew__executor_init(&executor, &env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &executor);
     ew__site site = {.actions = ew__registry_get(&registry),
                      .token = data[0] & 4 ? EW_STR("t") : EW_STR(""),
                      .options = (data[0] >> 3 & 7u) << 2 /* EW__JR_PEER_... */};
@@ -219,6 +221,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__buf_done(&w.sent);
     ew__out_done(&w.conn.out);
     ew__actions_unref(site.actions);
+    ew__call_context_done(&calls);
     ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(peer);

@@ -326,7 +326,7 @@ static void run(world *w, const uint8_t *data, size_t size) {
     pass_time(w, 100);
     wire->gone(w->peer, EW_OK);
     pass_time(w, 1000); /* handlers that look late end their calls */
-    check(w->n_ended == w->n_opened && w->conn.executor->live_calls == 0);
+    check(w->n_ended == w->n_opened && w->conn.executor->calls->live == 0);
     check(ew__timers_next(&w->conn.executor->timers) == EW__NEVER);
 }
 
@@ -348,6 +348,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__executor executor = {.ops = &executor_ops};
     add_session_actions(&registry, &env);
     ew__executor_init(&executor, &env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &executor);
     ew__site site = {.actions = ew__registry_get(&registry),
                      .authority = EW_STR("localhost:1"),
                      .telemetry = EW_STR("http://t"),
@@ -369,6 +371,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__out_done(&w.conn.out);
     ew__wire_reflection.scratch_done(w.conn.scratch);
     ew__actions_unref(site.actions);
+    ew__call_context_done(&calls);
     ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(w.conn.scratch);

@@ -219,7 +219,8 @@ static void tell_all(world *w) {
     while (w->told.len > 0) {
         const char *newline = memchr(w->told.ptr, '\n', w->told.len);
         size_t n = (size_t)(newline - w->told.ptr);
-        ew__wire_rrq.on_broadcast(w->scratch, w->executor, &(ew__principal){.kind = EW__WHO_STRANGER}, ew__str(w->told.ptr, n));
+        ew__wire_rrq.on_broadcast(w->scratch, w->executor, &(ew__principal){.kind = EW__WHO_STRANGER},
+                                  ew__str(w->told.ptr, n));
         ew__buf_drop(&w->told, n + 1);
     }
 }
@@ -442,7 +443,7 @@ static void run(world *w, ew__site *site, const uint8_t *data, size_t size) {
     for (unsigned i = 0; i < CONNS; i++)
         lose(&w->sides[i], EW_OK);
     pass_time(w, 10000); /* handlers that do not listen end their calls */
-    check(w->n_ended == w->n_opened && w->executor->live_calls == 0);
+    check(w->n_ended == w->n_opened && w->executor->calls->live == 0);
     check(ew__timers_next(&w->executor->timers) == EW__NEVER);
     for (unsigned i = 0; i < CONNS; i++) {
         ew__buf_done(&w->sides[i].sent);
@@ -485,6 +486,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__executor executor = {.ops = &executor_ops};
     add_actions(&registry, &env);
     ew__executor_init(&executor, &env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &executor);
     world w = {.mode = data[0], .executor = &executor, .scratch = calloc(1, ew__wire_rrq.scratch_size)};
     fuzz_others others = {.base = {.send = on_tell}, .w = &w};
     ew__site site = {.actions = ew__registry_get(&registry), .broadcast = w.mode & OTHERS ? &others.base : NULL};
@@ -494,6 +497,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__buf_done(&w.told);
     ew__wire_rrq.scratch_done(w.scratch);
     ew__actions_unref(site.actions);
+    ew__call_context_done(&calls);
     ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(w.scratch);

@@ -382,7 +382,7 @@ static void hear_of_others(world *w, uint8_t what) {
     int n = snprintf(text, sizeof text, "{\"jsonrpc\":\"2.0\",\"id\":\"" ID_HEAD "%d\",\"%s\":{}}", what & 7,
                      what & 8 ? "error" : "result");
     ew__wire_stepflow.on_broadcast(&w->asked, w->executor, &(ew__principal){.kind = EW__WHO_STRANGER},
-                           ew__str(text, (size_t)n));
+                                   ew__str(text, (size_t)n));
 }
 
 static void act(world *w, uint8_t what) {
@@ -491,7 +491,7 @@ static void run(world *w, const uint8_t *data, size_t size) {
     for (unsigned i = 0; i < CONNS; i++)
         lose(&w->sides[i], EW_OK);
     pass_time(w, 1000); /* handlers that look late end their calls */
-    check(w->n_ended == w->n_opened && w->executor->live_calls == 0);
+    check(w->n_ended == w->n_opened && w->executor->calls->live == 0);
     check(ew__timers_next(&w->executor->timers) == EW__NEVER);
     check(!w->asked.has_asked || w->asked.asked.n == 0);
     check(w->site->greeting.n_peers == 0 && w->site->greeting.waiting == NULL);
@@ -530,6 +530,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__executor executor = {.ops = &executor_ops};
     add_actions(&registry, &env);
     ew__executor_init(&executor, &env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &executor);
     ew__blobs blobs = {.put = put, .get = get};
     struct ew__broadcast others = {.send = on_tell};
     struct ew__outbound ways = {.open = open_way};
@@ -551,6 +553,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     run(&w, data + 1, size - 1);
     ew__sf_scratch_done(&w.asked);
     ew__actions_unref(site.actions);
+    ew__call_context_done(&calls);
     ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(w.scratch);

@@ -194,7 +194,7 @@ static void run(world *w, ew__peer *peer, const uint8_t *data, size_t size) {
     pass_time(w, 100);
     peer->wire->gone(peer, EW_OK);
     pass_time(w, 1000); /* handlers that look late end their calls */
-    check(w->n_ended == w->n_opened && w->conn.executor->live_calls == 0);
+    check(w->n_ended == w->n_opened && w->conn.executor->calls->live == 0);
     check(ew__timers_next(&w->conn.executor->timers) == EW__NEVER);
 }
 
@@ -240,6 +240,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     add_session_actions(&registry, &env);
     check(ew__registry_add(&registry, "/f/ask", &ew__local_callee, NULL, ask, NULL, NULL) == EW_OK);
     ew__executor_init(&executor, &env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &executor);
     ew__blobs blobs = {.put = put, .get = get};
     ew__site site = {.actions = ew__registry_get(&registry), .blobs = data[0] & 4 ? NULL : &blobs};
     ew__sl_peer peer = {.peer = {.wire = &ew__wire_stepflow, .conn = NULL, .role = data[0] & 1 ? EW__CALL : EW__SERVE}};
@@ -253,6 +255,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__buf_done(&w.sent);
     ew__out_done(&w.conn.out);
     ew__actions_unref(site.actions);
+    ew__call_context_done(&calls);
     ew__executor_done(&executor);
     ew__registry_done(&registry);
     return 0;

@@ -232,7 +232,7 @@ static inline void run(world *w, const uint8_t *data, size_t size) {
         check(!w->callers[i].open);
         ew_call_unref(w->callers[i].call);
     }
-    check(w->executor->live_calls == 0 && ew__timers_next(&w->executor->timers) == EW__NEVER);
+    check(w->executor->calls->live == 0 && ew__timers_next(&w->executor->timers) == EW__NEVER);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -246,6 +246,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     world_home executor = {.executor = {.ops = &executor_ops}};
     ew__executor_init(&executor.executor, &env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &executor.executor);
     ew__site site = {.port = 80, .authority = EW_STR("h"), .path = EW_STR("/p")};
     world w = {.executor = &executor.executor, .mode = data[0]};
     w.conn = (ew__conn){.ops = &conn_ops, .executor = &executor.executor, .site = &site};
@@ -253,6 +255,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check(w.conn.scratch != NULL);
     executor.w = &w;
     run(&w, data, size);
+    ew__call_context_done(&calls);
     ew__executor_done(&executor.executor);
     free(w.conn.scratch);
     return 0;

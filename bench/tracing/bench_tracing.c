@@ -148,6 +148,8 @@ static void without_kernel(void) {
         ew__registry_add(&registry, "/flow/echo", &ew__local_callee, NULL, echo, NULL, NULL) != EW_OK)
         die("no memory");
     ew__executor_init(&executor, env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &executor);
     ew__actions *actions = ew__registry_get(&registry);
     if (ew__actions_find(actions, EW_STR("/flow/echo"), &action) != EW_OK)
         die("no action");
@@ -164,6 +166,7 @@ static void without_kernel(void) {
     ew__buf_done(&body);
     ew__spans_done(&spans);
     ew__actions_unref(actions);
+    ew__call_context_done(&calls);
     ew__executor_done(&executor);
     ew__registry_done(&registry);
 }

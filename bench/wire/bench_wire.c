@@ -86,6 +86,8 @@ int main(int argc, char **argv) {
         ew__registry_add(&registry, "/flow/echo", &ew__local_callee, NULL, echo, NULL, NULL) != EW_OK)
         return 1;
     ew__executor_init(&executor, env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &executor);
     ew__site site = {.port = 3400, .actions = ew__registry_get(&registry)};
     ew__conn conn = {
         .ops = &conn_ops, .executor = &executor, .site = &site, .scratch = calloc(1, wire->scratch_size + 1)};
@@ -116,6 +118,7 @@ int main(int argc, char **argv) {
     wire->gone(peer, EW_OK);
     ew__out_done(&conn.out);
     ew__actions_unref(site.actions);
+    ew__call_context_done(&calls);
     ew__executor_done(&executor);
     ew__registry_done(&registry);
     free(conn.scratch);

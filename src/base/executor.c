@@ -5,16 +5,6 @@
 #include "base/executor.h"
 
 #define FREE_BLOCKS EW__POOL_KEEP(64)
-/* Kept for the next ones. A call through a bridge is two: 64 at a time must not ask the allocator for each. */
-#define FREE_CALLS EW__POOL_KEEP(256)
-#define FREE_PIECES EW__POOL_KEEP(128)
-#define PIECE_BYTES 4096
-/*
- * A call and the beginning of its memory. Small, because a connection may carry thousands of calls that wait: with what
- * finds it again such a call stays under 1 KiB.
- */
-#define CALL_BYTES 920
-
 static void wake(ew__mailbox *mailbox) {
     ew__executor *executor = ew__container_of(mailbox, ew__executor, mailbox);
     if (executor->ops->wake)
@@ -27,8 +17,6 @@ void ew__executor_init(ew__executor *executor, const ew_env *env, const ew_limit
     executor->ops = ops;
     executor->env = env;
     executor->limits = limits;
-    executor->calls = (ew__pieces){.env = env, .size = CALL_BYTES, .max_free = FREE_CALLS};
-    executor->pieces = (ew__pieces){.env = env, .size = PIECE_BYTES, .max_free = FREE_PIECES};
     ew__mailbox_init(&executor->mailbox, wake);
     ew__timers_init(&executor->timers, env);
     ew__rng_init(&executor->rng, env);
@@ -36,14 +24,8 @@ void ew__executor_init(ew__executor *executor, const ew_env *env, const ew_limit
     ew__executor_read_clock(executor);
 }
 
-void ew__executor_trim(ew__executor *executor) {
-    ew__pieces_trim(&executor->calls);
-    ew__pieces_trim(&executor->pieces);
-    ew__blocks_trim(&executor->blocks, 0);
-}
-
 void ew__executor_done(ew__executor *executor) {
-    ew__executor_trim(executor);
+    ew__blocks_trim(&executor->blocks, 0);
     ew__blocks_done(&executor->blocks);
     ew__timers_done(&executor->timers);
     ew__mailbox_done(&executor->mailbox);

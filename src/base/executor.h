@@ -15,8 +15,6 @@
 
 typedef struct ew__executor ew__executor;
 typedef struct ew__task ew__task;
-typedef struct ew__observer ew__observer;
-typedef struct ew__gate ew__gate;
 
 struct ew__task {
     ew__fifo_node node;
@@ -34,27 +32,17 @@ struct ew__executor {
     const ew_env *env;
     const ew_limits *limits;  /* complete */
     const ew__budget *budget; /* NULL: memory is not limited */
-    ew__observer *observer;   /* NULL: nobody looks */
-    ew__gate *gate;           /* who may call what (call/access.h); NULL: everybody everything */
-    uint8_t stack_traces;     /* ew_stack_traces: which callers see those of upstreams (call/stack_trace.h) */
     uint64_t now;             /* monotonic nanoseconds, refreshed every turn */
     ew__mailbox mailbox;      /* tasks */
     bool has_own_tasks;       /* its own thread has posted, and runs its tasks before it waits */
     ew__timers timers;
     ew__rng rng;
     ew__blocks blocks;
-    ew__pieces calls;                        /* pooled memory of calls */
-    ew__pieces pieces;                       /* and for what does not fit into that */
-    uint32_t live_calls;                     /* opened and not yet ended by their callee */
-    atomic_uint *live_all;                   /* the same over all executors of a runtime; may be NULL */
-    void (*on_idle)(ew__executor *executor); /* the last call here has ended; may be NULL */
-    atomic_ullong dropped;                   /* late events */
+    struct ew__call_context *calls; /* call/context.h; NULL while no call is made here */
 };
 
 /* Sets everything but ops; limits must stay. */
 void ew__executor_init(ew__executor *executor, const ew_env *env, const ew_limits *limits);
-/* Gives pooled memory back to the allocator (when the program has become idle). */
-void ew__executor_trim(ew__executor *executor);
 void ew__executor_done(ew__executor *executor);
 static inline bool ew__executor_here(const ew__executor *executor) { return executor->ops->here(executor); }
 /* Runs the task on the executor's thread, in the order of posting. Any thread; never fails. */

@@ -235,7 +235,7 @@ static ew__upstream *choose(bridged_call *b) {
 }
 
 static bool spans_wanted(const ew__executor *executor) {
-    const ew__observer *observer = executor->observer;
+    const ew__observer *observer = executor->calls->observer;
     while (observer && !observer->spans)
         observer = observer->next;
     return observer != NULL;

@@ -91,17 +91,19 @@ static bool unknown(const ew__who *who, ew_fault *ret) {
 static const ew__token *token_of(ew__executor *executor, const ew__who *who) {
     if (!who || who->kind != EW__WHO_TOKEN)
         return NULL;
-    look(executor->gate->access, executor->now);
-    use_newest(executor->gate);
-    return ew__tokens_find(executor->gate->tokens, who->digest, (int64_t)executor->env->wall_ms(executor->env->ud));
+    look(executor->calls->gate->access, executor->now);
+    use_newest(executor->calls->gate);
+    return ew__tokens_find(executor->calls->gate->tokens, who->digest,
+                           (int64_t)executor->env->wall_ms(executor->env->ud));
 }
 
 static bool needs_none(const ew__executor *executor, const ew__who *who) {
-    return EW__LIKELY(!executor->gate) || !executor->gate->access->required || (who && who->kind == EW__WHO_OWNER);
+    return EW__LIKELY(!executor->calls->gate) || !executor->calls->gate->access->required ||
+           (who && who->kind == EW__WHO_OWNER);
 }
 
 ew__principal ew__principal_of(const ew__executor *executor, const ew__who *who) {
-    bool required = executor->gate && executor->gate->access->required;
+    bool required = executor->calls->gate && executor->calls->gate->access->required;
     ew__principal principal = {.kind = required && who ? who->kind : EW__WHO_STRANGER};
     if (who && (required || who->kind == EW__WHO_OWNER))
         memcpy(principal.digest, who->digest, sizeof principal.digest);
@@ -121,7 +123,7 @@ bool ew__principal_equal(const ew__principal *a, const ew__principal *b) {
 bool ew__gate_present_token(ew__executor *executor, ew__who *who, ew_str token, ew_fault *ret) {
     if (needs_none(executor, who))
         return true;
-    ew__clients *clients = executor->gate->access->clients;
+    ew__clients *clients = executor->calls->gate->access->clients;
     bool had_identity = who->accepted;
     who->kind = EW__WHO_TOKEN;
     ew__sha256_of(token.ptr, token.len, who->digest);
@@ -148,7 +150,7 @@ bool ew__gate_is_last_refusal(const ew__executor *executor, ew__who *who) {
 }
 
 bool ew__gate_changed(ew__executor *executor) {
-    ew__gate *gate = executor->gate;
+    ew__gate *gate = executor->calls->gate;
     if (!gate || !gate->access->required)
         return false;
     int64_t now_ms = (int64_t)executor->env->wall_ms(executor->env->ud);
@@ -195,8 +197,9 @@ bool ew__gate_authorize_call(ew__executor *executor, const ew__who *who, const c
                              ew_fault *ret) {
     if (!ew__gate_authorize(executor, who, wire, action->key, ret))
         return false;
-    uint64_t wait =
-        who && who->client ? ew__clients_take_call(executor->gate->access->clients, who->client, executor->now) : 0;
+    uint64_t wait = who && who->client
+                        ? ew__clients_take_call(executor->calls->gate->access->clients, who->client, executor->now)
+                        : 0;
     return !wait || hold_off(ret, wait, EW_STR("too many calls a second from this address"));
 }
 

@@ -8,6 +8,7 @@
 #ifndef EW_CALL_ACCESS_H
 #define EW_CALL_ACCESS_H
 
+#include "call/context.h"
 #include "base/buf.h"
 #include "call/clients.h"
 #include "base/executor.h"
@@ -116,7 +117,7 @@ void ew__access_init(ew__access *access, const ew_env *env, ew__clients *clients
 void ew__access_done(ew__access *access);
 void ew__access_set(ew__access *access, ew__tokens *tokens); /* takes over the reference; any thread */
 
-/* The gate of one executor: executor->gate. */
+/* The gate of one executor: executor->calls->gate. */
 struct ew__gate {
     ew__access *access;
     ew__tokens *tokens; /* the version used here */

@@ -11,19 +11,21 @@
 #include "json/text.h"
 #include <stdio.h>
 
-static void dropped(ew__executor *executor) { atomic_fetch_add_explicit(&executor->dropped, 1, memory_order_relaxed); }
+static void dropped(ew__executor *executor) {
+    atomic_fetch_add_explicit(&executor->calls->dropped, 1, memory_order_relaxed);
+}
 
 /* ---- life ---- */
 
 static void count_live(ew__executor *executor, int by) {
-    executor->live_calls += (uint32_t)by;
-    if (executor->live_all)
-        atomic_fetch_add_explicit(executor->live_all, (unsigned)by, memory_order_acq_rel);
+    executor->calls->live += (uint32_t)by;
+    if (executor->calls->live_all)
+        atomic_fetch_add_explicit(executor->calls->live_all, (unsigned)by, memory_order_acq_rel);
 }
 
 static bool too_many(const ew__executor *executor) {
-    uint64_t live =
-        executor->live_all ? atomic_load_explicit(executor->live_all, memory_order_relaxed) : executor->live_calls;
+    uint64_t live = executor->calls->live_all ? atomic_load_explicit(executor->calls->live_all, memory_order_relaxed)
+                                              : executor->calls->live;
     return live >= executor->limits->calls || (executor->budget && ew__budget_is_spent(executor->budget));
 }
 
@@ -73,32 +75,32 @@ ew_call *ew_call_unref(ew_call *call) {
 /* ---- those who look on ---- */
 
 static void observe_opened(ew_call *call) {
-    for (ew__observer *observer = call->executor->observer; observer; observer = observer->next)
+    for (ew__observer *observer = call->executor->calls->observer; observer; observer = observer->next)
         if (observer->opened)
             observer->opened(observer, call);
 }
 
 static void observe_chunks(ew_call *call, size_t n) {
-    for (ew__observer *observer = call->executor->observer; observer; observer = observer->next)
+    for (ew__observer *observer = call->executor->calls->observer; observer; observer = observer->next)
         if (observer->chunks)
             observer->chunks(observer, call, n);
 }
 
 static void observe_ended(ew_call *call, const ew__end *end) {
-    if (!call->executor->observer)
+    if (!call->executor->calls->observer)
         return;
     uint64_t duration = ew__executor_read_clock(call->executor) - call->opened_at;
-    for (ew__observer *observer = call->executor->observer; observer; observer = observer->next)
+    for (ew__observer *observer = call->executor->calls->observer; observer; observer = observer->next)
         if (observer->ended)
             observer->ended(observer, call, end, duration);
 }
 
 static void observe_left(ew_call *call) {
-    if (!call->executor->observer)
+    if (!call->executor->calls->observer)
         return;
     bool was_cancelled = atomic_load_explicit(&call->cancelled, memory_order_relaxed);
     uint64_t after = was_cancelled ? ew__executor_read_clock(call->executor) - call->cancelled_at : 0;
-    for (ew__observer *observer = call->executor->observer; observer; observer = observer->next)
+    for (ew__observer *observer = call->executor->calls->observer; observer; observer = observer->next)
         if (observer->left)
             observer->left(observer, call, after);
 }
@@ -171,8 +173,8 @@ static ew_err finish(ew_call *call, const ew__end *end) {
     observe_left(call);
     ew__input_queue_clear(call);
     ew_call_unref(call);
-    if (executor->live_calls == 0 && executor->on_idle)
-        executor->on_idle(executor);
+    if (executor->calls->live == 0 && executor->calls->on_idle)
+        executor->calls->on_idle(executor);
     return EW_OK;
 }
 
@@ -411,7 +413,7 @@ void ew__call_open(ew_call *call, ew__action *action) {
     call->secret_input = action->secret_input;
     call->secret_output = action->secret_output;
     ew_fault fault;
-    if (EW__UNLIKELY(call->executor->gate != NULL) &&
+    if (EW__UNLIKELY(call->executor->calls->gate != NULL) &&
         !ew__gate_authorize_call(call->executor, call->who, call->wire, action, &fault))
         refuse(call, &fault);
     else

@@ -9,21 +9,21 @@
 
 static void *first_piece(const ew_call *call) { return (uint8_t *)(uintptr_t)call + sizeof *call; }
 
-static size_t first_size(const ew__executor *executor) { return executor->calls.size - sizeof(ew_call); }
+static size_t first_size(const ew__executor *executor) { return executor->calls->memory.size - sizeof(ew_call); }
 
 ew_call *ew__call_memory_get(ew__executor *executor) {
-    ew_call *call = ew__piece_get(&executor->calls);
+    ew_call *call = ew__piece_get(&executor->calls->memory);
     if (!call)
         return NULL;
     memset((void *)call, 0, sizeof *call);
     ew__arena_init(&call->arena, executor->env, first_piece(call), first_size(executor));
-    call->arena.pool = &executor->pieces;
+    call->arena.pool = &executor->calls->pieces;
     return call;
 }
 
 void ew__call_memory_put(ew__executor *executor, ew_call *call) {
     ew__arena_done(&call->arena);
-    ew__piece_put(&executor->calls, call);
+    ew__piece_put(&executor->calls->memory, call);
 }
 
 bool ew__call_owns(const ew_call *call, ew_str slice) {

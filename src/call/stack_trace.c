@@ -7,7 +7,7 @@
 #include <everywire/app.h>
 
 bool ew__stack_trace_is_shown(const ew__executor *executor, const ew__who *who) {
-    switch ((ew_stack_traces)executor->stack_traces) {
+    switch ((ew_stack_traces)executor->calls->stack_traces) {
     case EW_STACK_TRACES_ALL:
         return true;
     case EW_STACK_TRACES_NONE:

@@ -9,7 +9,7 @@
 #include "call/access.h"
 
 /*
- * By the policy of the executor (executor->stack_traces, an ew_stack_traces). who is the caller; NULL: unknown, hence not on
+ * By the policy of the executor (executor->calls->stack_traces, an ew_stack_traces). who is the caller; NULL: unknown, hence not on
  * this machine. Thread of the executor. Never fails.
  */
 bool ew__stack_trace_is_shown(const ew__executor *executor, const ew__who *who);

@@ -50,6 +50,7 @@ static void discard(ew_client *client) {
     ew__pool_free(client->pool);
     ew__client_blobs_done(client);
     raze_gate(client);
+    ew__call_context_done(&client->calls);
     ew__loop_done(&client->loop);
     free_client(client);
 }
@@ -340,7 +341,7 @@ static ew_err raise_gate(ew_client *client) {
     client->access.required = true;
     ew__access_set(&client->access, tokens);
     ew__gate_init(&client->gate, &client->access);
-    client->loop.executor.gate = &client->gate;
+    client->calls.gate = &client->gate;
     return EW_OK;
 }
 
@@ -422,6 +423,7 @@ static ew_err make_client(const char *target, const ew_client_options *options, 
         free_client(client);
         return err;
     }
+    ew__call_context_init(&client->calls, &client->loop.executor);
     client->loop.executor.budget = client->budget;
     if (options && options->trace_frames) {
         ew__tapping_init(&client->tapping, options->trace_frames, options->trace_ud, options->trace_bytes);

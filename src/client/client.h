@@ -41,6 +41,7 @@ struct ew_client {
     ew__where where;
     ew__tapping tapping;
     ew__loop loop;
+    ew__call_context calls;
     ew__pool *pool; /* NULL: there is no connection to a target, nor will be */
     pthread_t thread;
     bool host; /* on the host's loop: no thread of our own */

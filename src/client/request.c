@@ -203,7 +203,7 @@ static ew_err fill_call(ew_request *request, ew_call *call) {
     call->wire_id = options->id;
     if (options->traceparent.len > 0)
         (void)ew__trace_continue(&call->trace, &executor->rng, options->traceparent); /* a fresh one if it is none */
-    else if (has_above && !executor->observer)
+    else if (has_above && !executor->calls->observer)
         call->trace = request->above; /* it has no span of its own: the peer's is a child of the one above */
     else if (has_above)
         ew__trace_child(&call->trace, &executor->rng, &request->above);

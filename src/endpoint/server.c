@@ -146,7 +146,7 @@ static void on_access_check(ew__timer *timer, uint64_t now) {
 static ew_err watch_access(ew__server *server) {
     ew__executor *executor = &server->loop->executor;
     uint64_t at = ew__executor_read_clock(executor) + EW__MS(ACCESS_CHECK_MS);
-    if (!executor->gate || !executor->gate->access->required || ew__timer_active(&server->access_check))
+    if (!executor->calls->gate || !executor->calls->gate->access->required || ew__timer_active(&server->access_check))
         return EW_OK;
     return ew__timer_set(&executor->timers, &server->access_check, at, on_access_check);
 }

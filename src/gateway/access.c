@@ -169,17 +169,17 @@ ew_err ew__app_access_start(ew_app *app) {
 
 void ew__app_access_attach(ew__app_loop *loop) {
     ew__app_access *self = &loop->app->access;
-    loop->loop.executor.stack_traces = (uint8_t)loop->app->stack_traces;
+    loop->calls.stack_traces = (uint8_t)loop->app->stack_traces;
     if (self->made)
         loop->server.clients = &self->clients;
     if (!self->gated)
         return;
     ew__gate_init(&loop->gate, &self->shared);
-    loop->loop.executor.gate = &loop->gate;
+    loop->calls.gate = &loop->gate;
 }
 
 void ew__app_access_detach(ew__app_loop *loop) {
-    if (loop->loop.executor.gate)
+    if (loop->calls.gate)
         ew__gate_done(&loop->gate);
 }
 

@@ -28,6 +28,7 @@
 typedef struct ew__app_loop {
     ew_app *app;
     ew__loop loop;
+    ew__call_context calls;
     ew__server server;
     ew__metrics metrics;
     ew__app_tracing tracing;

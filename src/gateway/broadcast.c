@@ -62,7 +62,7 @@ static bool send_to(ew__app_loop *to, const ew__wire *wire, const ew__principal 
 bool ew__app_broadcast(struct ew__broadcast *broadcast, const ew__executor *from, const ew__wire *wire, unsigned to,
                        const ew__principal *sender, ew_str text) {
     ew_app *app = ew__container_of(broadcast, ew_app, broadcast);
-    ew__executor *own = NULL;
+    ew__call_context *own = NULL;
     unsigned n_dropped = 0;
     if (!wire->on_broadcast || (to != EW__ALL_OTHER_LOOPS && to >= app->n_loops))
         return false;
@@ -70,7 +70,7 @@ bool ew__app_broadcast(struct ew__broadcast *broadcast, const ew__executor *from
         ew__app_loop *loop = &app->loops[i];
         bool is_own = &loop->loop.executor == from;
         if (is_own)
-            own = &loop->loop.executor;
+            own = &loop->calls;
         if ((to == EW__ALL_OTHER_LOOPS ? !is_own : to == i) && !send_to(loop, wire, sender, text))
             n_dropped++;
     }

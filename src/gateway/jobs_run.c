@@ -462,7 +462,7 @@ static uint32_t room(ew__runs *runs, ew_str queue) {
     if (is_held(self))
         return 0;
     const ew__app_runner *runner = runner_of_queue(self, queue);
-    if (atomic_load_explicit(executor->live_all, memory_order_relaxed) >= executor->limits->calls)
+    if (atomic_load_explicit(executor->calls->live_all, memory_order_relaxed) >= executor->limits->calls)
         return 0; /* what is claimed could not start */
     if (!runner)
         return UINT32_MAX;

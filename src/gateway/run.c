@@ -48,8 +48,7 @@ static void on_grace_over(ew__timer *timer, uint64_t now) {
     ew__app_loop *loop = ew__container_of(timer, ew__app_loop, grace);
     (void)now;
     loop->abandoned = true;
-    ew__log(loop->app->env, EW_LOG_ERROR, "app", "%u calls did not end after they were cut off",
-            loop->loop.executor.live_calls);
+    ew__log(loop->app->env, EW_LOG_ERROR, "app", "%u calls did not end after they were cut off", loop->calls.live);
     if (loop->app->host)
         loop_ended(loop);
     else
@@ -61,7 +60,7 @@ static void on_part_closed(ew__app_loop *loop) {
     ew__executor *executor = &loop->loop.executor;
     if (--loop->n_open > 0)
         return;
-    if (executor->live_calls == 0)
+    if (executor->calls->live == 0)
         end_loop(loop);
     else if (ew__timer_set(&executor->timers, &loop->grace, executor->now + EW__MS(GRACE_MS), on_grace_over) != EW_OK)
         on_grace_over(&loop->grace, executor->now);
@@ -195,7 +194,7 @@ static ew_err write_metrics(struct ew__scrape *scrape, ew__buf *out) {
         extra.connections_refused += atomic_load(&traffic->refused);
         extra.bytes_in += atomic_load(&traffic->bytes_in);
         extra.bytes_out += atomic_load(&traffic->bytes_out);
-        extra.events_dropped += atomic_load(&app->loops[i].loop.executor.dropped);
+        extra.events_dropped += atomic_load(&app->loops[i].calls.dropped);
     }
     ew__app_connects_measure(app, &extra);
     ew__app_telemetry_count(app, &extra.spans_exported, &extra.spans_dropped);
@@ -215,6 +214,7 @@ static void loop_done(ew__app_loop *loop) {
     ew__app_telemetry_done(loop);
     ew__metrics_done(&loop->metrics);
     ew__broadcast_inbox_done(&loop->broadcasts, loop->app->env);
+    ew__call_context_done(&loop->calls);
     ew__loop_done(&loop->loop);
 }
 
@@ -229,15 +229,16 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
     ew_err err = ew__loop_init(&loop->loop, app->env, &app->limits, app->host);
     if (err != EW_OK)
         return err;
+    ew__call_context_init(&loop->calls, &loop->loop.executor);
     ew__metrics_init(&loop->metrics, app->env);
-    loop->loop.executor.observer = &loop->metrics.observer;
+    loop->calls.observer = &loop->metrics.observer;
     loop->loop.tapping = app->tapping.fn ? &app->tapping : NULL;
-    loop->loop.executor.live_all = &app->live_calls;
+    loop->calls.live_all = &app->live_calls;
     loop->loop.executor.budget = app->budget;
     /* Spinning is disabled on a single core, where it would starve the peer, and on a loop that the host owns. */
     if (!app->host && ew__cores() > 1)
         loop->loop.spin.taken = &app->spinning;
-    loop->loop.executor.on_idle = on_calls_idle;
+    loop->calls.on_idle = on_calls_idle;
     err = ew__app_telemetry_init(loop);
     if (err == EW_OK) {
         size_t n_listeners = app->n_listeners ? app->n_listeners : 1; /* an app that only dials has none */
@@ -254,6 +255,7 @@ static ew_err init_loop(ew_app *app, ew__app_loop *loop) {
         ew__loop_close(&loop->loop, NULL, NULL);
         turn_until_closed(loop);
         ew__metrics_done(&loop->metrics);
+        ew__call_context_done(&loop->calls);
         ew__loop_done(&loop->loop);
         return err;
     }

@@ -254,12 +254,12 @@ void ew__spans_init(ew__spans *spans, ew__executor *executor) {
     memset(spans, 0, sizeof *spans);
     spans->executor = executor;
     spans->pieces = (ew__pieces){.env = executor->env, .size = PIECE_BYTES, .max_free = FREE_PIECES};
-    spans->observer.next = executor->observer;
-    executor->observer = &spans->observer;
+    spans->observer.next = executor->calls->observer;
+    executor->calls->observer = &spans->observer;
 }
 
 void ew__spans_done(ew__spans *spans) {
-    ew__observer **at = &spans->executor->observer;
+    ew__observer **at = &spans->executor->calls->observer;
     while (*at && *at != &spans->observer)
         at = &(*at)->next;
     if (*at)

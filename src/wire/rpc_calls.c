@@ -209,7 +209,7 @@ uint32_t ew__rpc_capacity(const ew__rpc_calls *all) {
 }
 
 void ew__rpc_late(const ew__rpc_calls *all) {
-    atomic_fetch_add_explicit(&all->conn->executor->dropped, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&all->conn->executor->calls->dropped, 1, memory_order_relaxed);
 }
 
 /* ---- producers of ours ---- */

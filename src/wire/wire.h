@@ -193,7 +193,7 @@ static inline ew__who *ew__conn_who(ew__conn *conn) { return &conn->who; }
 
 /* Whether the peer has yet to present a valid token (limits->auth_bytes, auth_ms, auth_refusals). */
 static inline bool ew__conn_is_pending(ew__conn *conn) {
-    return EW__UNLIKELY(conn->executor->gate != NULL) && ew__gate_is_pending(conn->executor, ew__conn_who(conn));
+    return EW__UNLIKELY(conn->executor->calls->gate != NULL) && ew__gate_is_pending(conn->executor, ew__conn_who(conn));
 }
 
 /* A request was handled. true: the peer was refused for the last time, the wire closes the connection. */

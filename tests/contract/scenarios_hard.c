@@ -26,7 +26,7 @@ static void cancel_while(rig *r, const contract_wire *w) {
     rig_call_cancel(rc);
     rig_run(r);
     must_fail(r, rc, EW_STATUS_CANCELLED);
-    MUST(r->n_cancelled == 1 && r->side[RIG_SERVER].executor.live_calls == 0);
+    MUST(r->n_cancelled == 1 && r->side[RIG_SERVER].executor.calls->live == 0);
 }
 
 static void cancel_after(rig *r, const contract_wire *w) {
@@ -47,7 +47,7 @@ static void cancel_stream(rig *r, const contract_wire *w) {
     rig_call_cancel(rc);
     rig_advance(r, 100);
     must_fail(r, rc, EW_STATUS_CANCELLED);
-    MUST(rc->n_chunks == 3 && r->n_cancelled == 1 && r->side[RIG_SERVER].executor.live_calls == 0);
+    MUST(rc->n_chunks == 3 && r->n_cancelled == 1 && r->side[RIG_SERVER].executor.calls->live == 0);
 }
 
 /* A callee may go on to its end: that end counts where the wire waits for it, and is late where it does not. */
@@ -72,8 +72,8 @@ static void let_go(rig *r, const contract_wire *w) {
     rig_call *rc = call_plain(pair, "/test/never", NULL);
     rig_call_release(rc);
     rig_run(r);
-    MUST(r->n_cancelled == 1 && r->side[RIG_SERVER].executor.live_calls == 0 &&
-         r->side[RIG_CLIENT].executor.live_calls == 0);
+    MUST(r->n_cancelled == 1 && r->side[RIG_SERVER].executor.calls->live == 0 &&
+         r->side[RIG_CLIENT].executor.calls->live == 0);
     must_succeed(r, call_plain(rig_connect(r), "/test/echo", "1"), "1");
 }
 
@@ -83,7 +83,7 @@ static void let_go_of_stream(rig *r, const contract_wire *w) {
     rig_advance(r, 15);
     rig_call_release(rc);
     rig_advance(r, 15);
-    MUST(r->n_cancelled == 1 && r->side[RIG_SERVER].executor.live_calls == 0 && rc->n_chunks == 2);
+    MUST(r->n_cancelled == 1 && r->side[RIG_SERVER].executor.calls->live == 0 && rc->n_chunks == 2);
 }
 
 /* ---- deadlines ---- */
@@ -123,7 +123,7 @@ static void deadline_here(rig *r, const contract_wire *w) {
     rig_advance(r, 1);
     must_fail(r, rc, EW_STATUS_DEADLINE_EXCEEDED);
     rig_advance(r, w->late_ms);
-    MUST(rc->origin == EW_ORIGIN_DEADLINE && r->n_cancelled == 1 && r->side[RIG_SERVER].executor.live_calls == 0);
+    MUST(rc->origin == EW_ORIGIN_DEADLINE && r->n_cancelled == 1 && r->side[RIG_SERVER].executor.calls->live == 0);
 }
 
 static void deadline_both(rig *r, const contract_wire *w) {
@@ -154,7 +154,7 @@ static void lose(rig *r, const contract_wire *w, int closer, bool stream) {
     rig_advance(r, w->eof_ms);
     must_fail(r, rc, EW_STATUS_UNAVAILABLE);
     MUST(rc->origin == EW_ORIGIN_CONNECT && r->n_cancelled == 1);
-    MUST(r->side[RIG_SERVER].executor.live_calls == 0 && pair->end[0].gone && pair->end[1].gone);
+    MUST(r->side[RIG_SERVER].executor.calls->live == 0 && pair->end[0].gone && pair->end[1].gone);
 }
 
 static void lose_client(rig *r, const contract_wire *w) { lose(r, w, RIG_CLIENT, false); }
@@ -183,9 +183,9 @@ static void late_answer(rig *r, const contract_wire *w) {
     rig_close(pair, RIG_CLIENT);
     rig_advance(r, w->eof_ms);
     must_fail(r, rc, EW_STATUS_UNAVAILABLE);
-    MUST(r->side[RIG_SERVER].executor.live_calls == 1 && rig_dropped(r, RIG_SERVER) == 0);
+    MUST(r->side[RIG_SERVER].executor.calls->live == 1 && rig_dropped(r, RIG_SERVER) == 0);
     rig_advance(r, 50);
-    MUST(r->side[RIG_SERVER].executor.live_calls == 0 && rig_dropped(r, RIG_SERVER) == 1);
+    MUST(r->side[RIG_SERVER].executor.calls->live == 0 && rig_dropped(r, RIG_SERVER) == 1);
 }
 
 /* ---- slow readers ---- */
@@ -250,7 +250,7 @@ static void stalled_socket(rig *r, const contract_wire *w) {
     rig_advance(r, r->limits.stall_ms - 1);
     MUST(rc->ended == 0 && r->n_cancelled == 0);
     rig_advance(r, 1);
-    MUST(r->n_cancelled == 1 && r->side[RIG_SERVER].executor.live_calls == 0);
+    MUST(r->n_cancelled == 1 && r->side[RIG_SERVER].executor.calls->live == 0);
     must_fail(r, rc, EW_STATUS_UNAVAILABLE);
 }
 

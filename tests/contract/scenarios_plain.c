@@ -192,7 +192,7 @@ static void input_too_large(rig *r, const contract_wire *w) {
     (void)rig_call_send(rc, ew__str(text, size));
     rig_run(r);
     must_fail(r, rc, EW_STATUS_RESOURCE_EXHAUSTED);
-    MUST(r->side[RIG_SERVER].executor.live_calls == 0);
+    MUST(r->side[RIG_SERVER].executor.calls->live == 0);
     free(text);
 }
 

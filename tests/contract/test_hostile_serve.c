@@ -13,7 +13,7 @@
 #define TO_ECHO TO_ECHO_OF("Host: 127.0.0.1:3400\r\n")
 #define MINUTE_MS ((uint64_t)60 * 1000)
 
-static unsigned live_calls(const hostile *h) { return h->r.side[RIG_SERVER].executor.live_calls; }
+static unsigned live_calls(const hostile *h) { return h->r.side[RIG_SERVER].executor.calls->live; }
 
 /* Text of the given size as a JSON object; for free(). */
 static char *padded(size_t size) {

@@ -79,7 +79,7 @@ static void request(hostile *h, const client *c, const char *key, const char *id
 /* Wires without a place for a token take it as their first message. */
 static void present_token(hostile *h, const client *c) {
     char params[60];
-    if (!h->r.side[RIG_SERVER].executor.gate || !c->token || h->wire->framing == HOSTILE_HTTP)
+    if (!h->r.side[RIG_SERVER].executor.calls->gate || !c->token || h->wire->framing == HOSTILE_HTTP)
         return;
     (void)snprintf(params, sizeof params, "{'token':'%s'}", c->token);
     request(h, c, "everywire.auth", "\"auth\"", params);
@@ -95,7 +95,7 @@ static client connect_as(hostile *h, const char *token) {
     return c;
 }
 
-static void require_tokens(hostile *h) { h->r.side[RIG_SERVER].executor.gate = &gate; }
+static void require_tokens(hostile *h) { h->r.side[RIG_SERVER].executor.calls->gate = &gate; }
 
 typedef struct scene {
     client victim, attacker;
@@ -135,7 +135,7 @@ static void same_id(hostile *h) {
 /* RRQ without access control: any connection may cancel any job, as the protocol has it. */
 static void cancel_of_other(hostile *h) {
     scene s = begin(h);
-    if (h->wire->job_at && !h->r.side[RIG_SERVER].executor.gate)
+    if (h->wire->job_at && !h->r.side[RIG_SERVER].executor.calls->gate)
         return;
     request(h, &s.victim, "/test/sleep", "\"x\"", SLEEP);
     for (int i = 0; i < 3; i++)
@@ -168,7 +168,7 @@ static void leaves_with_same_id(hostile *h) {
     client other = connect_as(h, ATTACKER);
     request(h, &s.victim, "/test/sleep", "\"x\"", SLEEP);
     request(h, &other, "/test/never", "\"x\"", "{}");
-    assert_int_equal(h->r.side[RIG_SERVER].executor.live_calls, 2);
+    assert_int_equal(h->r.side[RIG_SERVER].executor.calls->live, 2);
     rig_cut(other.pair, RIG_CLIENT, RIG_RESET);
     rig_run(&h->r);
     assert_int_equal(h->r.n_cancelled, 1);
@@ -337,7 +337,7 @@ static void starves_other(hostile *h) {
     for (int c = 0; c < CONNECTIONS; c++)
         rig_cut(attackers[c].pair, RIG_CLIENT, RIG_RESET);
     rig_advance(&h->r, 2000);
-    assert_int_equal(h->r.side[RIG_SERVER].executor.live_calls, 0);
+    assert_int_equal(h->r.side[RIG_SERVER].executor.calls->live, 0);
 }
 
 /* ---- with less than the victim may do ---- */

@@ -20,7 +20,7 @@ static inline void guard_rig(guarded_rig *g, rig *r, ew__tokens *tokens) {
     g->access.required = true;
     ew__access_set(&g->access, tokens);
     ew__gate_init(&g->gate, &g->access);
-    r->side[RIG_SERVER].executor.gate = &g->gate;
+    r->side[RIG_SERVER].executor.calls->gate = &g->gate;
 }
 
 /* After rig_finish. */

@@ -37,6 +37,7 @@ static void init_side(rig *r, int which, const struct ew__http_guest *guest) {
     side->rig = r;
     side->executor.ops = &executor_ops;
     ew__executor_init(&side->executor, &r->env.env, &r->limits);
+    ew__call_context_init(&side->calls, &side->executor);
     side->site.port = 3400;
     side->site.authority = EW_STR("127.0.0.1:3400");
     static const ew__runtime_identity self = {
@@ -76,7 +77,7 @@ static uint64_t draw(rig *r) {
     return r->chance;
 }
 
-uint64_t rig_dropped(rig *r, int side) { return atomic_load(&r->side[side].executor.dropped); }
+uint64_t rig_dropped(rig *r, int side) { return atomic_load(&r->side[side].executor.calls->dropped); }
 
 /* ---- pipes ---- */
 
@@ -595,8 +596,8 @@ static void finish_pairs(rig *r) {
 static void finish_side(rig *r, int which) {
     rig_side *side = &r->side[which];
     const char *name = which == RIG_CLIENT ? "client" : "server";
-    if (side->executor.live_calls != 0)
-        fail_msg("%s: %u calls of the %s have not ended", r->wire->name, side->executor.live_calls, name);
+    if (side->executor.calls->live != 0)
+        fail_msg("%s: %u calls of the %s have not ended", r->wire->name, side->executor.calls->live, name);
     if (ew__timers_next(&side->executor.timers) != EW__NEVER)
         fail_msg("%s: a timer of the %s is still set", r->wire->name, name);
     const ew__wire *wire = wire_of(r, which);
@@ -606,6 +607,7 @@ static void finish_side(rig *r, int which) {
     if (side->shared && side->other->scratch_done)
         side->other->scratch_done(side->shared);
     ew__free(&r->env.env, side->shared, side->shared ? (side->other->scratch_size ? side->other->scratch_size : 1) : 0);
+    ew__call_context_done(&side->calls);
     ew__executor_done(&side->executor);
 }
 

@@ -30,6 +30,7 @@ typedef enum rig_cut_kind { RIG_RESET, RIG_EOF } rig_cut_kind;
 
 typedef struct rig_side {
     ew__executor executor;
+    ew__call_context calls;
     rig *rig;
     ew__site site;
     void *scratch;

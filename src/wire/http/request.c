@@ -349,7 +349,7 @@ static void read_request(ew__http_server *server, const ew__http_head *head, con
                          ew_str query) {
     const ew__site *site = server->peer.conn->site;
     const route to = find_route(server, head, all, path);
-    if (EW__UNLIKELY(server->peer.conn->executor->gate != NULL) && !authorize(server, &to, all, path, query))
+    if (EW__UNLIKELY(server->peer.conn->executor->calls->gate != NULL) && !authorize(server, &to, all, path, query))
         return;
     switch (to.kind) {
     case ROUTE_UPGRADE:
@@ -382,7 +382,7 @@ void ew__http_on_head(ew__http_server *server, const ew__http_head *head) {
     server->page = EW__PAGE_NONE;
     server->exchange.guest = NULL;
     server->who.local = conn->who.local;
-    if (EW__UNLIKELY(conn->executor->gate != NULL))
+    if (EW__UNLIKELY(conn->executor->calls->gate != NULL))
         ew__http_identify(server);
     char stack[1024];
     char *memory = head->target.len <= sizeof stack ? stack : ew__alloc(conn->executor->env, head->target.len);

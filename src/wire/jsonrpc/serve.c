@@ -430,7 +430,7 @@ void ew__jr_serve(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *batch
         return;
     }
     ew_str method = ew__rpc_text(message->method, buf, sizeof buf);
-    if (EW__UNLIKELY(peer->peer.conn->executor->gate != NULL) && !admit(peer, message, batch, method)) {
+    if (EW__UNLIKELY(peer->peer.conn->executor->calls->gate != NULL) && !admit(peer, message, batch, method)) {
         /* said so, if it can be */
     } else if (is_taken(peer, message))
         refuse(peer, batch, message->id, EW__RPC_INVALID_REQUEST, EW_STATUS_INVALID_ARGUMENT,

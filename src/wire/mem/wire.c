@@ -41,7 +41,7 @@ ew__mem_call *ew__mem_find(const ew__mem_list *list, uint32_t id) {
 }
 
 void ew__mem_late(ew__mem_peer *peer) {
-    atomic_fetch_add_explicit(&peer->peer.conn->executor->dropped, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&peer->peer.conn->executor->calls->dropped, 1, memory_order_relaxed);
 }
 
 /* ---- sending ---- */

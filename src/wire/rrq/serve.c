@@ -405,7 +405,7 @@ static void serve_request(ew__rrq_peer *peer, ew_str text, ew__rrq_request *requ
     ew_fault fault;
     ew__action *action = NULL;
     ew_str name = ew__rpc_text(request->function, buf, sizeof buf);
-    if (EW__UNLIKELY(peer->peer.conn->executor->gate != NULL) && !admit(peer, request, name))
+    if (EW__UNLIKELY(peer->peer.conn->executor->calls->gate != NULL) && !admit(peer, request, name))
         return;
     ew_err err = find_action(peer, name, &action);
     if (EW__UNLIKELY(busy(peer, &fault)))

@@ -398,7 +398,7 @@ static void on_event(sf_client *client, ew_str text) {
     else if (answers && is_ours(client, message.id))
         on_answer(client, &message);
     else
-        atomic_fetch_add_explicit(&client->ask.peer.conn->executor->dropped, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&client->ask.peer.conn->executor->calls->dropped, 1, memory_order_relaxed);
 }
 
 static void init_events(sf_client *client) {

@@ -326,7 +326,7 @@ static unsigned loop_of(ew_str id) {
 }
 
 static void refuse_late(ew__exchange *exchange) {
-    atomic_fetch_add_explicit(&exchange->conn->executor->dropped, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&exchange->conn->executor->calls->dropped, 1, memory_order_relaxed);
     refuse(exchange, 400, NONE, EW__RPC_INVALID_REQUEST, EW_STATUS_INVALID_ARGUMENT, "no pending request has this id");
 }
 
@@ -357,7 +357,7 @@ void ew__sf_on_broadcast(void *scratch, ew__executor *executor, const ew__princi
         ew__rpc_read(&doc, 0, &message);
     bool reply = good && (message.kind == EW__RPC_RESULT || message.kind == EW__RPC_ERROR);
     if (!reply || !deliver(scratch, sender, &message))
-        atomic_fetch_add_explicit(&executor->dropped, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&executor->calls->dropped, 1, memory_order_relaxed);
 }
 
 void ew__sf_scratch_done(void *scratch) {

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/budget.h"
-#include "base/executor.h"
+#include "call/context.h"
 #include "base/mem.h"
 #include "support/fail_env.h"
 
@@ -132,12 +132,15 @@ static void test_base_budget__pools_of_a_home(void **state) {
     init(&w);
     ew_limits_complete(&limits);
     ew__executor_init(&executor, &w.budget->env, &limits);
+    ew__call_context calls;
+    ew__call_context_init(&calls, &executor);
     uint64_t before = ew__budget_used(w.budget);
-    ew__piece_put(&executor.calls, ew__piece_get(&executor.calls));
-    ew__piece_put(&executor.pieces, ew__piece_get(&executor.pieces));
+    ew__piece_put(&calls.memory, ew__piece_get(&calls.memory));
+    ew__piece_put(&calls.pieces, ew__piece_get(&calls.pieces));
     ew__block_put(&executor.blocks, ew__block_get(&executor.blocks));
     uint64_t kept = ew__budget_used(w.budget) - before;
-    assert_int_equal(kept, EW__POOL_KEEP(1) * (executor.calls.size + executor.pieces.size + EW__BLOCK_SIZE));
+    assert_int_equal(kept, EW__POOL_KEEP(1) * (calls.memory.size + calls.pieces.size + EW__BLOCK_SIZE));
+    ew__call_context_done(&calls);
     ew__executor_done(&executor);
     finish(&w);
 }

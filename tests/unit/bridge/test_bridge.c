@@ -75,7 +75,7 @@ static void test_stack_traces(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         setting s;
         begin(&s, 1);
-        s.w.executor.stack_traces = (uint8_t)rows[i].policy;
+        s.w.executor.calls->stack_traces = (uint8_t)rows[i].policy;
         make(&s)->who = rows[i].who;
         open_inbound(&s);
         caller.call->who = NULL; /* it is valid until the call is opened */
@@ -106,7 +106,7 @@ static void test_trace(void **state) {
     }
     ew__observer spans = {.spans = true};
     begin(&s, 1);
-    s.w.executor.observer = &spans;
+    s.w.executor.calls->observer = &spans;
     ew_call *inbound = make(&s);
     open_inbound(&s);
     assert_memory_equal(upstreams[0].call->trace.trace_id, inbound->trace.trace_id, 32);
@@ -114,7 +114,7 @@ static void test_trace(void **state) {
     assert_memory_not_equal(upstreams[0].call->trace.span_id, inbound->trace.span_id, 16);
     assert_true(ew__str_is(upstreams[0].call->trace_path, EW_STR("/{x,t:flow}")));
     upstream_done(&upstreams[0], EW_STR("1"));
-    s.w.executor.observer = NULL;
+    s.w.executor.calls->observer = NULL;
     finish(&s, 1);
 }
 

@@ -78,7 +78,7 @@ static void begin(scene *s) {
     s->access.required = true;
     ew__access_set(&s->access, make_tokens(env));
     ew__gate_init(&s->gate, &s->access);
-    s->w.executor.gate = &s->gate;
+    s->w.executor.calls->gate = &s->gate;
 }
 
 static void end(scene *s) {
@@ -282,9 +282,9 @@ static void test_call_access__lists(void **state) {
     check_list(&s, &some, "http", EW_OK, 2);
     check_list(&s, &all, "jsonrpc", EW_OK, 3);
     check_list(&s, &ew__who_owner, "jsonrpc", EW_OK, 3);
-    s.w.executor.gate = NULL;
+    s.w.executor.calls->gate = NULL;
     check_list(&s, NULL, "http", EW_OK, 3);
-    s.w.executor.gate = &s.gate;
+    s.w.executor.calls->gate = &s.gate;
     end(&s);
 }
 
@@ -339,7 +339,7 @@ static void test_call_access__pending(void **state) {
     assert_true(ew__gate_is_last_refusal(executor, &who));
     s.access.required = false;
     assert_false(ew__gate_is_pending(executor, &who));
-    executor->gate = NULL;
+    executor->calls->gate = NULL;
     assert_false(ew__gate_is_pending(executor, &who));
     end(&s);
 }
@@ -362,7 +362,7 @@ static void test_call_access__changes_are_reported_once(void **state) {
     s.access.required = false;
     ew__access_set(&s.access, NULL);
     assert_false(ew__gate_changed(executor));
-    executor->gate = NULL;
+    executor->calls->gate = NULL;
     assert_false(ew__gate_changed(executor));
     end(&s);
 }
@@ -384,7 +384,7 @@ static void test_call_access__principals(void **state) {
     for (int i = ALL_AGAIN; i < N; i++)
         for (int k = i + 1; k < N; k++)
             assert_false(ew__principal_equal(&id[i], &id[k]));
-    executor->gate = NULL;
+    executor->calls->gate = NULL;
     for (int i = 0; i < N; i++)
         bare[i] = ew__principal_of(executor, &who[i]);
     for (int i = 0; i < CERT_A; i++)

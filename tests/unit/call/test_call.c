@@ -108,7 +108,7 @@ static void test_call_call__done_once(void **state) {
     world_init(&w, 1);
     open_book(&w, &b, 0);
     assert_int_equal(b.n_opens, 1);
-    assert_int_equal(w.executor.live_calls, 1);
+    assert_int_equal(w.executor.calls->live, 1);
     assert_int_equal(ew_call_chunk(b.call, EW_STR("1")), EW_OK);
     assert_int_equal(ew_call_chunk(b.call, EW_STR("{")), EW_ESYNTAX);
     assert_int_equal(ew_call_done(b.call, EW_STR("{}")), EW_OK);
@@ -119,7 +119,7 @@ static void test_call_call__done_once(void **state) {
     assert_int_equal(ew_call_after(b.call, 1, NULL, NULL), EW_EENDED);
     assert_int_equal(b.n_ends, 1);
     assert_int_equal(b.status, EW_STATUS_OK);
-    assert_int_equal(atomic_load(&w.executor.dropped), 2);
+    assert_int_equal(atomic_load(&w.executor.calls->dropped), 2);
     close_book(&w, &b);
     world_done(&w);
 }
@@ -158,11 +158,11 @@ static void test_call_call__deadline(void **state) {
     assert_int_equal(b.status, EW_STATUS_DEADLINE_EXCEEDED);
     assert_int_equal(b.origin, EW_ORIGIN_DEADLINE);
     assert_int_equal(b.n_cancels, 1);
-    assert_int_equal(w.executor.live_calls, 1); /* the callee still owes its end */
+    assert_int_equal(w.executor.calls->live, 1); /* the callee still owes its end */
     assert_int_equal(ew_call_chunk(b.call, EW_STR("1")), EW_ECANCELLED);
     assert_int_equal(ew_call_done(b.call, EW_STR("1")), EW_OK);
     assert_int_equal(b.n_ends, 1);
-    assert_int_equal(atomic_load(&w.executor.dropped), 1);
+    assert_int_equal(atomic_load(&w.executor.calls->dropped), 1);
     close_book(&w, &b);
     world_done(&w);
 }
@@ -326,8 +326,8 @@ static void compare(const world *w, const model *m, const book *b) {
     assert_int_equal(b->n_input_ends, m->input_ends);
     assert_int_equal(b->n_rooms, m->rooms);
     assert_int_equal(ew_call_cancelled(b->call), m->cancelled);
-    assert_int_equal(w->executor.live_calls, m->callee_open ? 1 : 0);
-    assert_int_equal(atomic_load(&w->executor.dropped), m->dropped);
+    assert_int_equal(w->executor.calls->live, m->callee_open ? 1 : 0);
+    assert_int_equal(atomic_load(&w->executor.calls->dropped), m->dropped);
 }
 
 static void test_call_call__random_orders(void **state) {

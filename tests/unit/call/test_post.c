@@ -85,7 +85,7 @@ static void test_call_post__order(void **state) {
     world_run_tasks(&w, false);
     assert_int_equal(atomic_load(&rec.n_ends), 1);
     assert_true(rec.ordered && rec.n_chunks >= EACH && rec.n_chunks <= THREADS * EACH);
-    assert_int_equal(atomic_load(&w.executor.dropped), THREADS - 1); /* late ends */
+    assert_int_equal(atomic_load(&w.executor.calls->dropped), THREADS - 1); /* late ends */
     world_done(&w);
 }
 

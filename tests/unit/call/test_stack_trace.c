@@ -22,15 +22,16 @@
 static void test_call_stack_trace__policy(void **state) {
     (void)state;
     const ew__who remote = {.kind = EW__WHO_TOKEN, .accepted = true}, local = {.local = true};
-    ew__executor executor = {.stack_traces = EW_STACK_TRACES_LOCAL};
+    ew__call_context calls = {.stack_traces = EW_STACK_TRACES_LOCAL};
+    ew__executor executor = {.calls = &calls};
     assert_true(ew__stack_trace_is_shown(&executor, &local));
     assert_true(ew__stack_trace_is_shown(&executor, &ew__who_owner));
     assert_false(ew__stack_trace_is_shown(&executor, &remote));
     assert_false(ew__stack_trace_is_shown(&executor, NULL));
-    executor.stack_traces = EW_STACK_TRACES_ALL;
+    calls.stack_traces = EW_STACK_TRACES_ALL;
     assert_true(ew__stack_trace_is_shown(&executor, &remote));
     assert_true(ew__stack_trace_is_shown(&executor, NULL));
-    executor.stack_traces = EW_STACK_TRACES_NONE;
+    calls.stack_traces = EW_STACK_TRACES_NONE;
     assert_false(ew__stack_trace_is_shown(&executor, &local));
     assert_false(ew__stack_trace_is_shown(&executor, &ew__who_owner));
 }

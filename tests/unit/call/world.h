@@ -17,6 +17,7 @@
 
 typedef struct world {
     ew__executor executor;
+    ew__call_context calls;
     ew__test_env env;
     ew_limits limits;
     pthread_t thread;
@@ -49,6 +50,7 @@ static inline void world_init(world *w, uint64_t seed) {
     pthread_cond_init(&w->posted, NULL);
     w->executor.ops = &world_ops;
     ew__executor_init(&w->executor, &w->env.env, &w->limits);
+    ew__call_context_init(&w->calls, &w->executor);
 }
 
 /* Runs the tasks that were posted; wait: at least one by another thread. */
@@ -69,8 +71,9 @@ static inline void world_advance(world *w, uint64_t ms) {
 
 /* Everything must be back. */
 static inline void world_done(world *w) {
-    assert_int_equal(w->executor.live_calls, 0);
+    assert_int_equal(w->executor.calls->live, 0);
     assert_true(ew__timers_next(&w->executor.timers) == EW__NEVER);
+    ew__call_context_done(&w->calls);
     ew__executor_done(&w->executor);
     assert_int_equal(ew__test_env_live_blocks(&w->env), 0);
     pthread_cond_destroy(&w->posted);

@@ -216,7 +216,7 @@ static void finish(void) {
     ew__pool_close(pool, on_pool_closed);
     run_until(&w, &n_pool_closed, 1);
     ew__pool_free(pool);
-    assert_int_equal(w.loop.executor.live_calls, 0);
+    assert_int_equal(w.loop.executor.calls->live, 0);
     world_done(&w);
 }
 

@@ -40,7 +40,7 @@ static void begin(scene *s) {
     s->access.required = true;
     ew__access_set(&s->access, access_list(&s->w.env, false));
     ew__gate_init(&s->gate, &s->access);
-    s->w.loop.executor.gate = &s->gate;
+    s->w.loop.executor.calls->gate = &s->gate;
     assert_int_equal(ew__registry_init(&s->registry, &s->w.env), EW_OK);
     assert_int_equal(ew__server_init(&s->server, &s->w.loop, &s->registry, 1, &s->connections), EW_OK);
     s->server.clients = &s->clients;

@@ -135,7 +135,7 @@ static bool tell_number(world *w, size_t from, int number) {
     return tell(w, from, &listening, ew_str_from(text));
 }
 
-static uint64_t dropped(const world *w, size_t i) { return atomic_load(&w->app->loops[i].loop.executor.dropped); }
+static uint64_t dropped(const world *w, size_t i) { return atomic_load(&w->app->loops[i].calls.dropped); }
 
 /* ---- tests ---- */
 

@@ -78,7 +78,7 @@ static inline void shop_close(shop *s) {
 
 static inline void shop_done(shop *s) {
     shop_close(s);
-    assert_int_equal(s->w.loop.executor.live_calls, 0);
+    assert_int_equal(s->w.loop.executor.calls->live, 0);
     world_done(&s->w);
 }
 
@@ -114,9 +114,9 @@ static inline unsigned count_marked(const char *mark) {
 /* Runs until no call is left, told or not. */
 static inline void run_until_idle(shop *s) {
     uint64_t until = ew__executor_read_clock(&s->w.loop.executor) + PATIENCE_NS;
-    while (s->w.loop.executor.live_calls > 0) {
+    while (s->w.loop.executor.calls->live > 0) {
         if (ew__executor_read_clock(&s->w.loop.executor) > until)
-            fail_msg("%u calls do not end; the log:\n%s", s->w.loop.executor.live_calls, s->w.log);
+            fail_msg("%u calls do not end; the log:\n%s", s->w.loop.executor.calls->live, s->w.log);
         uv_run(s->w.loop.uv, UV_RUN_ONCE);
     }
 }

@@ -563,9 +563,9 @@ static void chunk_is_lost(void **state) {
     shop_init(&s, &options);
     ask(&v, &s, NULL);
     assert_int_equal(v.status, EW_STATUS_RESOURCE_EXHAUSTED);
-    for (unsigned n = 0; s.w.loop.executor.live_calls > 0 && n < 1000; n++)
+    for (unsigned n = 0; s.w.loop.executor.calls->live > 0 && n < 1000; n++)
         run_ms(&s.w, 10);
-    assert_int_equal(s.w.loop.executor.live_calls, 0);
+    assert_int_equal(s.w.loop.executor.calls->live, 0);
     assert_no_children();
     visit_free(&v);
     shop_done(&s);

@@ -41,7 +41,7 @@ static bool run_with(uint64_t n, const ew_exec_options *options, const char *inp
             shop_close(&s);
         assert_no_children();
     }
-    assert_int_equal(s.w.loop.executor.live_calls, 0);
+    assert_int_equal(s.w.loop.executor.calls->live, 0);
     bool reached = s.w.n_allocations >= s.w.fail_at;
     world_done(&s.w);
     return reached;

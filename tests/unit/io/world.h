@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "call/context.h"
 #include "io/child.h"
 #include "io/handle.h"
 #include "io/stream.h"
@@ -32,6 +33,7 @@
 
 typedef struct world {
     ew__loop loop;
+    ew__call_context calls;
     ew_env env;
     ew_limits limits;
     uv_timer_t tick;  /* so that a wait sees its deadline */
@@ -97,6 +99,7 @@ static inline void world_init(world *w) {
     w->worst = EW_LOG_DEBUG;
     ew_limits_complete(&w->limits);
     assert_int_equal(ew__loop_init(&w->loop, &w->env, &w->limits, NULL), EW_OK);
+    ew__call_context_init(&w->calls, &w->loop.executor);
     ew__loop_adopt_thread(&w->loop);
     uv_timer_init(w->loop.uv, &w->tick);
     uv_timer_start(&w->tick, on_tick, 20, 20);
@@ -115,6 +118,7 @@ static inline void world_done(world *w) {
         ;
     assert_true(w->closed);
     assert_int_equal(uv_loop_alive(w->loop.uv), 0);
+    ew__call_context_done(&w->calls);
     ew__loop_done(&w->loop);
     free(w->log);
 }

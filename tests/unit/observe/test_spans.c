@@ -58,7 +58,7 @@ static void bench_init(bench *b, bool realtime) {
 
 static void bench_done(bench *b) {
     ew__spans_done(&b->spans);
-    assert_null(b->w.executor.observer);
+    assert_null(b->w.executor.calls->observer);
     ew__buf_done(&b->body);
     ew__actions_unref(b->actions);
     ew__registry_done(&b->registry);
@@ -484,8 +484,8 @@ static void test_spans__chain_of_observers(void **state) {
     bench b;
     (void)state;
     bench_init(&b, false);
-    counting first = {.observer = {.ended = count_end, .next = b.w.executor.observer}};
-    b.w.executor.observer = &first.observer;
+    counting first = {.observer = {.ended = count_end, .next = b.w.executor.calls->observer}};
+    b.w.executor.calls->observer = &first.observer;
     run_calls(&b, 2);
     assert_int_equal(first.n_ended, 2);
     assert_int_equal(b.spans.n_items, 2);
@@ -496,7 +496,7 @@ static void test_spans__chain_of_observers(void **state) {
     assert_int_equal(ew_call_done(call, EW_STR("1")), EW_OK);
     assert_int_equal(first.n_ended, 3);
     ew_call_unref(call);
-    b.w.executor.observer = first.observer.next;
+    b.w.executor.calls->observer = first.observer.next;
     bench_done(&b);
 }
 

@@ -357,7 +357,7 @@ static void test_wire_jsonrpc__cancels(void **state) {
     assert_int_equal(world_dropped(&w), 1);
     rig_call_release(c); /* a caller that has gone waits for nothing */
     hear(&w, RPC "'method':'$/cancelRequest','params':{'id':$3}}");
-    assert_int_equal(w.r.side[RIG_CLIENT].executor.live_calls, 0);
+    assert_int_equal(w.r.side[RIG_CLIENT].executor.calls->live, 0);
     world_done(&w);
 }
 
@@ -400,7 +400,7 @@ static void test_wire_jsonrpc__deadline(void **state) {
     hear(&w, RPC "'method':'$/cancelRequest','params':{'id':$1}}");
     assert_int_equal(a->status, EW_STATUS_DEADLINE_EXCEEDED);
     assert_int_equal(a->origin, EW_ORIGIN_DEADLINE);
-    assert_int_equal(w.r.side[RIG_CLIENT].executor.live_calls, 0);
+    assert_int_equal(w.r.side[RIG_CLIENT].executor.calls->live, 0);
     uint64_t before = world_dropped(&w);
     say(&w, RPC "'id':$1,'result':1}");
     assert_int_equal(world_dropped(&w), before + 1);

@@ -263,7 +263,7 @@ static void test_wire_mem__answer_after_deadline(void **state) {
     rig_advance(&r, 50);
     assert_int_equal(rc->status, EW_STATUS_DEADLINE_EXCEEDED);
     assert_int_equal(hear(pair).event, EW__MEM_CANCEL);
-    assert_int_equal(r.side[RIG_CLIENT].executor.live_calls, 0); /* nothing waits for a peer that may never answer */
+    assert_int_equal(r.side[RIG_CLIENT].executor.calls->live, 0); /* nothing waits for a peer that may never answer */
     uint64_t before = rig_dropped(&r, RIG_CLIENT);
     say(pair, &(ew__mem_frame){.event = EW__MEM_DONE, .id = opened.id, .payload = EW_STR("1")});
     assert_int_equal(rig_dropped(&r, RIG_CLIENT), before + 1);

@@ -34,7 +34,7 @@ static void test_wire_rpc_calls__lists(void **state) {
     check_told(&p, ""); /* nobody was blocked: there is nothing to resume */
     ew__rpc_late(&p.all);
     ew__rpc_late(&p.all);
-    assert_int_equal(atomic_load(&p.w.executor.dropped), 2);
+    assert_int_equal(atomic_load(&p.w.executor.calls->dropped), 2);
     finish(&p);
 }
 
