@@ -5,8 +5,6 @@
 #include "client/blobs.h"
 #include "client/client.h"
 #include "store/blobs/blobs.h"
-#include "wire/stepflow/stepflow.h"
-#include "wire/stepflow/blob_id.h"
 #include <stdio.h>
 
 #define DEFAULT_STORE "memory"
@@ -37,12 +35,12 @@ ew_err ew__client_blobs_open(ew_client *client, const ew_client_options *options
     ew__client_blobs *blobs = &client->blobs;
     const char *spec = options ? options->blobs : NULL, *url = options ? options->blob_api : NULL;
     char problem[256] = "";
-    if (!(client->target.wire->about->takes & EW__TAKES_BLOBS))
+    if (!(client->target.wire->blobs))
         return spec || url ? fail(EW_EINVAL, ew__client_refusal(EW__TAKES_BLOBS), ret_problem) : EW_OK;
     ew_err err = url ? take_url(blobs, url, ret_problem) : EW_OK;
     if (err != EW_OK)
         return err;
-    err = ew__blobs_open(client->env, ew__blob_id, &client->limits, spec ? spec : DEFAULT_STORE, &blobs->store, problem,
+    err = ew__blobs_open(client->env, client->target.wire->blobs->id, &client->limits, spec ? spec : DEFAULT_STORE, &blobs->store, problem,
                          sizeof problem);
     if (err == EW_EINVAL)
         return fail(err, "blobs are kept in \"memory\" or in \"sqlite:PATH\"", ret_problem);
@@ -72,7 +70,7 @@ static ew_err begin_to_listen(ew_client *client) {
     if (err == EW_OK)
         err = ew__address_parse(ADDRESS, &address);
     ew__site site = {
-        .guest = &ew__blobs_guest, .only_guest = true, .blobs = blobs->store, .path = ew_str_from(blobs->path)};
+        .guest = client->target.wire->blobs->guest, .only_guest = true, .blobs = blobs->store, .path = ew_str_from(blobs->path)};
     if (err == EW_OK)
         err = ew__server_listen(&blobs->server, &address, ew__wire_carrier(), &site, NULL);
     blobs->serves = err == EW_OK;

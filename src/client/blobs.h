@@ -1,5 +1,5 @@
 /*
- * client/blobs.h: what a client has beside its target when that is a Stepflow server: a store of blobs, which
+ * client/blobs.h: what a client has beside a target whose wire has blobs (ew__wire.blobs): a store of them, which
  * servers reach by calling back, and where they are on this machine an HTTP listener with the same blobs, for servers
  * that want a URL (0.10 and later).
  */

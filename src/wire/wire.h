@@ -233,6 +233,12 @@ typedef enum ew__sharing {
     EW__SHARING_ANY,    /* the peer takes everything on one connection */
 } ew__sharing;
 
+/* Blobs: JSON values that the peers of a client may store with it, by calling back or at the URL ew__site.blob_api. */
+typedef struct ew__wire_blobs {
+    ew__blob_id_fn id;
+    const struct ew__http_guest *guest; /* serves ew__site.blobs under ew__site.path */
+} ew__wire_blobs;
+
 struct ew__wire {
     const char *name;
     const ew__descriptor *about; /* NULL: neither targets nor listeners name it */
@@ -242,6 +248,7 @@ struct ew__wire {
      */
     bool upgrade;
     const struct ew__http_guest *guest;
+    const ew__wire_blobs *blobs; /* NULL: the wire has none */
     unsigned caps;
     size_t serve_size;   /* of the peer when it serves; the connection's owner allocates it, cleared, aligned to 16 */
     size_t call_size;    /* when it calls */

@@ -8,6 +8,7 @@
 #include "wire/http_ask.h"
 #include "wire/rpc_calls.h"
 #include "wire/stepflow/stepflow.h"
+#include "wire/stepflow/blob_id.h"
 
 #define NONE ((ew_str){NULL, 0})
 #define ID_MAX 128
@@ -297,3 +298,5 @@ static void request(ew__exchange *exchange, ew_str body) {
 }
 
 const ew__http_guest ew__blobs_guest = {.takes = takes, .request = request};
+
+const ew__wire_blobs ew__sf_blobs = {.id = ew__blob_id, .guest = &ew__blobs_guest};

@@ -599,6 +599,7 @@ static const ew__descriptor about = {.schemes = schemes, .takes = EW__TAKES_BLOB
 const ew__wire ew__wire_stepflow_http = {
     .name = "stepflow+http",
     .about = &about,
+    .blobs = &ew__sf_blobs,
     .caps = EW__CAN_CALL | EW__CAN_TRACE | EW__CAN_LIST | EW__ONE_SHOTS_WAIT,
     .call_size = sizeof(sf_client),
     .scratch_size = sizeof(ew__http_reading),

@@ -291,6 +291,7 @@ const ew__wire ew__wire_stepflow = {
     .name = EW__STEPFLOW_NAME,
     .about = &about,
     .guest = &ew__stepflow_guest,
+    .blobs = &ew__sf_blobs,
     .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_TRACE | EW__CAN_LIST | EW__CAN_DUPLEX | EW__CAN_MANY | EW__CAN_STDIO,
     .serve_size = sizeof(ew__sl_peer),
     .call_size = sizeof(ew__sl_peer),
