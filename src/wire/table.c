@@ -2,17 +2,27 @@
  * wire/table.c: the wires of this build, and what the public interface shows of them.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "wire/http/http.h"
-#include "wire/jsonrpc/jsonrpc.h"
-#include "wire/reflection/reflection.h"
-#include "wire/rrq/rrq.h"
-#include "wire/stepflow/stepflow.h"
 #include "wire/wire.h"
 
-static const ew__wire *const wires[] = {
-    &ew__wire_http, /* the first: it gets what no other claims */
-    &ew__wire_jsonrpc, &ew__wire_reflection, &ew__wire_rrq, &ew__wire_stepflow_http, &ew__wire_stepflow, NULL,
-};
+/*
+ * One line a wire: ew__wire_NAME, of the folder NAME or the part of NAME before "_". src/CMakeLists.txt reads these
+ * lines. The order is that of help texts; the first wire gets connections that no other recognises.
+ */
+#define WIRES(X)                                                                                                       \
+    X(http)                                                                                                            \
+    X(jsonrpc)                                                                                                         \
+    X(reflection)                                                                                                      \
+    X(rrq)                                                                                                             \
+    X(stepflow_http)                                                                                                   \
+    X(stepflow)
+
+#define DECLARE(name) extern const ew__wire ew__wire_##name;
+WIRES(DECLARE)
+#undef DECLARE
+
+#define ENTRY(name) &ew__wire_##name,
+static const ew__wire *const wires[] = {WIRES(ENTRY) NULL};
+#undef ENTRY
 
 const ew__wire *const *ew__wires(void) { return wires; }
 

@@ -234,10 +234,10 @@ typedef enum ew__sharing {
 } ew__sharing;
 
 /* Blobs: JSON values that the peers of a client may store with it, by calling back or at the URL ew__site.blob_api. */
-typedef struct ew__wire_blobs {
+typedef struct ew__blob_rules {
     ew__blob_id_fn id;
     const struct ew__http_guest *guest; /* serves ew__site.blobs under ew__site.path */
-} ew__wire_blobs;
+} ew__blob_rules;
 
 struct ew__wire {
     const char *name;
@@ -248,7 +248,7 @@ struct ew__wire {
      */
     bool upgrade;
     const struct ew__http_guest *guest;
-    const ew__wire_blobs *blobs; /* NULL: the wire has none */
+    const ew__blob_rules *blobs; /* NULL: the wire has none */
     unsigned caps;
     size_t serve_size;   /* of the peer when it serves; the connection's owner allocates it, cleared, aligned to 16 */
     size_t call_size;    /* when it calls */

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* A wire under contract. A new wire is a new row (wires.c). */
+/* A wire under contract: each of the table, with what is special about it (wires.c). */
 typedef struct contract_wire {
     const ew__wire *wire;
     const char *name;      /* NULL: the wire's */
@@ -33,8 +33,8 @@ typedef struct contract_wire {
     bool no_trace_back;  /* an answer does not say what its trace is called */
     uint64_t late_ms;    /* how long a callee whose deadline has passed may say so itself, before it is cancelled */
 } contract_wire;
-extern const contract_wire contract_wires[];
-extern const size_t n_contract_wires;
+/* The n-th wire under contract; NULL at the end. */
+const contract_wire *contract_wire_at(size_t i);
 
 typedef struct scenario {
     const char *name;

@@ -57,17 +57,20 @@ static void fill(struct CMUnitTest *test, param *p, char *name, size_t size) {
 int main(int argc, char **argv) {
     enum { NAME = 80 };
     const char *only = argc > 1 ? argv[1] : ""; /* a part of a name: mem/unary */
-    size_t all = count_scenarios() * N_DELIVERIES * n_contract_wires, n = 0;
+    size_t each = count_scenarios() * N_DELIVERIES, n_wires = 0, n = 0;
+    while (contract_wire_at(n_wires))
+        n_wires++;
+    size_t all = each * n_wires;
     struct CMUnitTest *tests = calloc(all, sizeof *tests);
     param *params = calloc(all, sizeof *params);
     char *names = calloc(all, NAME);
     if (!tests || !params || !names)
         return 1;
-    for (size_t w = 0; w < n_contract_wires; w++) {
-        for (size_t i = 0; i < all / n_contract_wires; i++) {
+    for (size_t w = 0; w < n_wires; w++) {
+        for (size_t i = 0; i < each; i++) {
             const scenario *s = scenario_at(i / N_DELIVERIES);
             size_t d = i % N_DELIVERIES;
-            params[n] = (param){&contract_wires[w], s, deliveries[d].split, deliveries[d].seed};
+            params[n] = (param){contract_wire_at(w), s, deliveries[d].split, deliveries[d].seed};
             fill(&tests[n], &params[n], names + n * NAME, NAME);
             n += strstr(tests[n].name, only) != NULL;
         }

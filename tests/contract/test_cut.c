@@ -67,19 +67,20 @@ static void cut_everywhere(void **state) {
 }
 
 int main(int argc, char **argv) {
-    enum { NAME = 80, MOST = 400 };
+    enum { NAME = 80, MOST = 800 };
     const char *only = argc > 1 ? argv[1] : "";
     static struct CMUnitTest tests[MOST];
     static param params[MOST];
     static char names[MOST][NAME];
     size_t n = 0;
-    for (size_t w = 0; w < n_contract_wires; w++) {
+    const contract_wire *wire;
+    for (size_t w = 0; (wire = contract_wire_at(w)) != NULL; w++) {
         const scenario *s;
         for (size_t i = 0; (s = scenario_at(i)) != NULL && n < MOST; i++) {
-            if (s->large || (contract_wires[w].wire->caps & s->needs) != s->needs)
+            if (s->large || (wire->wire->caps & s->needs) != s->needs)
                 continue;
-            params[n] = (param){&contract_wires[w], s};
-            (void)snprintf(names[n], NAME, "cut/%s/%s", contract_name(&contract_wires[w]), s->name);
+            params[n] = (param){wire, s};
+            (void)snprintf(names[n], NAME, "cut/%s/%s", contract_name(wire), s->name);
             tests[n] = (struct CMUnitTest){.name = names[n], .test_func = cut_everywhere, .initial_state = &params[n]};
             n += strstr(names[n], only) != NULL;
         }

@@ -49,19 +49,20 @@ static void fail_everywhere(void **state) {
 }
 
 int main(int argc, char **argv) {
-    enum { NAME = 80, ROWS = 400 };
+    enum { NAME = 80, ROWS = 800 };
     const char *only = argc > 1 ? argv[1] : "";
     static struct CMUnitTest tests[ROWS];
     static param params[ROWS];
     static char names[ROWS][NAME];
     size_t n = 0;
-    for (size_t w = 0; w < n_contract_wires; w++) {
+    const contract_wire *wire;
+    for (size_t w = 0; (wire = contract_wire_at(w)) != NULL; w++) {
         const scenario *s;
         for (size_t i = 0; (s = scenario_at(i)) != NULL && n < ROWS; i++) {
-            if ((contract_wires[w].wire->caps & s->needs) != s->needs)
+            if ((wire->wire->caps & s->needs) != s->needs)
                 continue;
-            params[n] = (param){&contract_wires[w], s};
-            (void)snprintf(names[n], NAME, "oom/%s/%s", contract_name(&contract_wires[w]), s->name);
+            params[n] = (param){wire, s};
+            (void)snprintf(names[n], NAME, "oom/%s/%s", contract_name(wire), s->name);
             tests[n] = (struct CMUnitTest){.name = names[n], .test_func = fail_everywhere, .initial_state = &params[n]};
             n += strstr(names[n], only) != NULL;
         }

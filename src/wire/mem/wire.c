@@ -237,8 +237,32 @@ static void gone(ew__peer *peer, ew_err why) {
     ew__buf_done(&mem->in);
 }
 
+static const ew_wire_info info = {
+    .name = "mem",
+    .title = "Mem",
+    .can = EW_WIRE_SERVES | EW_WIRE_CALLS | EW_WIRE_CHUNKS | EW_WIRE_INPUT | EW_WIRE_CANCEL | EW_WIRE_DEADLINE |
+           EW_WIRE_TRACE | EW_WIRE_CONTEXT | EW_WIRE_LIST | EW_WIRE_DUPLEX,
+};
+
+static const ew_scheme schemes[] = {
+    {.text = "mem://",
+     .form = "mem://HOST:PORT",
+     .help = "the mem wire: HOST:PORT",
+     .wire = "mem",
+     .reach = EW_REACH_TCP},
+    {.text = NULL},
+};
+
+static const ew_listener_name listeners[] = {
+    {.name = "mem", .help = "the mem wire only", .wire = "mem"},
+    {.name = NULL},
+};
+
+static const ew__descriptor about = {.info = &info, .schemes = schemes, .listeners = listeners};
+
 const ew__wire ew__wire_mem = {
     .name = "mem",
+    .about = &about,
     .caps = EW__CAN_SERVE | EW__CAN_CALL | EW__CAN_CHUNKS | EW__CAN_INPUT | EW__CAN_CANCEL | EW__CAN_DEADLINE |
             EW__CAN_TRACE | EW__CAN_CONTEXT | EW__CAN_LIST | EW__CAN_DUPLEX | EW__CAN_MANY,
     .serve_size = sizeof(ew__mem_peer),

@@ -299,4 +299,4 @@ static void request(ew__exchange *exchange, ew_str body) {
 
 const ew__http_guest ew__blobs_guest = {.takes = takes, .request = request};
 
-const ew__wire_blobs ew__sf_blobs = {.id = ew__blob_id, .guest = &ew__blobs_guest};
+const ew__blob_rules ew__sf_blobs = {.id = ew__blob_id, .guest = &ew__blobs_guest};

@@ -25,7 +25,7 @@ extern const ew__http_guest ew__stepflow_guest; /* HTTP, serving */
 /* The Blob HTTP API: calls "blobs/put" and "blobs/get" leave by it; the guest serves site->blobs under site->path. */
 extern const ew__wire ew__wire_blobs;
 extern const ew__http_guest ew__blobs_guest;
-extern const ew__wire_blobs ew__sf_blobs;
+extern const ew__blob_rules ew__sf_blobs;
 
 #define EW__SF_BLOBS_REFUSAL "blobs are for Stepflow targets"
 #define EW__SF_HINT                                                                                                    \
