@@ -30,6 +30,7 @@ typedef struct contract_wire {
     uint64_t eof_ms;     /* how long calls of a peer that said "no more" still may run: it may want their answers */
     bool cancel_is_ours; /* cancelling ends the call here, whatever the callee says */
     bool objects;        /* inputs are objects only: the rig wraps others, and takes what comes back out again */
+    bool skips_large;    /* a message that is too large is skipped; other wires close the connection */
     bool no_trace_back;  /* an answer does not say what its trace is called */
     uint64_t late_ms;    /* how long a callee whose deadline has passed may say so itself, before it is cancelled */
 } contract_wire;

@@ -183,9 +183,7 @@ static void bytes_of_chunks(rig *r, const contract_wire *w) { bytes_of(r, w, "ch
 /* ---- messages that one side does not accept ---- */
 
 /* The mem wire, a readable example, gives such a connection up; wires with one call at a time need not keep theirs. */
-static bool skips(const contract_wire *w) {
-    return w->wire->caps & EW__CAN_MANY && strcmp(contract_name(w), "mem") != 0;
-}
+static bool skips(const contract_wire *w) { return w->skips_large; }
 
 /* One side accepts less than the other sends. */
 static void make_small(rig *r, int side) {
