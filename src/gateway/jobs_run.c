@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gateway/app.h"
+#include "base/list.h"
 #include "base/when.h"
 #include <stdio.h>
 
@@ -15,7 +16,7 @@
 
 /* A chunk that the worker had no room for yet. */
 typedef struct held {
-    struct held *next;
+    ew__fifo_node node;
     size_t len;
     char json[];
 } held;
@@ -28,7 +29,7 @@ typedef struct attempt {
     ew__app_runner *runner; /* NULL: an action of the app */
     ew__upstream *upstream; /* of the runner: counts its calls */
     bool response_time;     /* the deadline is the runner's response time, and not the job's */
-    held *first, *last;     /* of what its handler said without waiting for room */
+    ew__fifo held;          /* chunks that its handler sent without waiting for room */
     uint32_t n_held;
     size_t held_bytes;
     bool ended;          /* its end waits until these have been taken */
@@ -38,28 +39,22 @@ typedef struct attempt {
 /* ---- chunks ---- */
 
 static void drop_first(attempt *a) {
-    held *first = a->first;
+    held *first = EW__ITEM(ew__fifo_pop(&a->held), held, node);
     if (!first)
         return;
-    a->first = first->next;
     a->n_held--;
     a->held_bytes -= first->len;
     ew__free(a->self->env, first, sizeof *first + first->len);
 }
 
-/* As much as a job keeps of what it has said: then the oldest go. Without memory a chunk is lost, and not the job. */
+/* Keeps as many chunks as a store does: the oldest are dropped. Without memory the chunk is lost, and not the job. */
 static void hold(attempt *a, ew_str json) {
     held *item = ew__alloc(a->self->env, sizeof *item + json.len);
     if (!item)
         return;
-    item->next = NULL;
     item->len = json.len;
     memcpy(item->json, json.ptr, json.len);
-    if (a->first)
-        a->last->next = item;
-    else
-        a->first = item;
-    a->last = item;
+    ew__fifo_push(&a->held, &item->node);
     a->n_held++;
     a->held_bytes += json.len;
     while (a->n_held > EW__JOB_CHUNKS_MAX || a->held_bytes > EW__JOB_CHUNK_BYTES_MAX)
@@ -71,7 +66,7 @@ static ew_err on_chunk(ew_call *call, ew_str json) {
     attempt *a = call->caller_ud;
     if (json.len > EW__JOB_CHUNK_BYTES_MAX)
         return EW_OK; /* no store keeps one like that */
-    ew_err err = a->first ? EW_ELIMIT : ew__run_chunk(a->run, json);
+    ew_err err = a->held.first ? EW_ELIMIT : ew__run_chunk(a->run, json);
     if (err == EW_ELIMIT)
         hold(a, json);
     return err == EW_ELIMIT || err == EW_FULL ? EW_FULL : EW_OK;
@@ -79,8 +74,9 @@ static ew_err on_chunk(ew_call *call, ew_str json) {
 
 /* Whether there is room for more. */
 static bool pass_held(attempt *a) {
-    while (a->first) {
-        ew_err err = ew__run_chunk(a->run, ew__str(a->first->json, a->first->len));
+    while (a->held.first) {
+        const held *first = EW__ITEM(a->held.first, held, node);
+        ew_err err = ew__run_chunk(a->run, ew__str(first->json, first->len));
         if (err == EW_ELIMIT)
             return false;
         drop_first(a);
@@ -101,7 +97,7 @@ static void end_attempt(attempt *a, const ew__outcome *outcome) {
         a->runner->running--;
     if (a->upstream)
         atomic_fetch_sub_explicit(&a->upstream->calls, 1, memory_order_release);
-    while (a->first)
+    while (a->held.first)
         drop_first(a);
     run->ud = NULL;
     ew__run_end(run, outcome);
@@ -147,23 +143,24 @@ static ew__outcome_kind kind_of(const attempt *a, const ew__end *end) {
 
 /* What people read of a failure, in the call's memory where it is made here. */
 static ew_str message_of(attempt *a, const ew__end *end, ew__outcome_kind kind) {
-    ew_str said = end->fault.message.len ? end->fault.message : ew_str_from(ew_status_name(end->status));
+    ew_str message = end->fault.message.len ? end->fault.message : ew_str_from(ew_status_name(end->status));
     enum { ROOM = 600 };
     bool lost = end->origin == EW_ORIGIN_CONNECT || end->origin == EW_ORIGIN_PROTOCOL;
     bool no_answer = kind == EW__OUTCOME_ERROR && end->origin == EW_ORIGIN_DEADLINE;
     bool our_time = kind == EW__OUTCOME_TIMEOUT && (end->origin == EW_ORIGIN_DEADLINE || end->fault.message.len == 0);
     if (!our_time && !(a->runner && (lost || no_answer)))
-        return said;
+        return message;
     char *text = ew_call_alloc(a->call, ROOM);
     if (!text)
-        return said;
+        return message;
     int n;
     if (our_time)
         n = snprintf(text, ROOM, "Job timed out after %gs.", (double)a->run->job.timeout_ms / 1000);
     else if (no_answer)
         n = snprintf(text, ROOM, "Runner transport error: runner response timeout");
     else
-        n = snprintf(text, ROOM, "Runner transport error: %.*s", (int)(said.len < 500 ? said.len : 500), said.ptr);
+        n = snprintf(text, ROOM, "Runner transport error: %.*s", (int)(message.len < 500 ? message.len : 500),
+                     message.ptr);
     return ew__str(text, n > 0 ? (size_t)n : 0);
 }
 
@@ -200,8 +197,8 @@ static void on_end(ew_call *call, const ew__end *end) {
         if (end->fault.retry_after_ms && end->fault.retry_after_ms <= (uint64_t)EW__JOB_TIMEOUT_MAX_MS)
             outcome.retry_after_ms = (int64_t)end->fault.retry_after_ms;
     }
-    if (a->first && keep_outcome(a, &outcome))
-        a->ended = true; /* what it said comes first */
+    if (a->held.first && keep_outcome(a, &outcome))
+        a->ended = true; /* its chunks come first */
     else
         end_attempt(a, &outcome);
 }

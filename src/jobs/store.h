@@ -1,7 +1,6 @@
 /*
- * jobs/store.h: what the queue asks of whatever keeps the jobs: a handful of operations, each of which happens wholly
- * or not at all. SQLite, Redis (src/store) and a model in the tests answer them; one suite of tests holds for all three
- * (tests/store).
+ * jobs/store.h: the interface of job stores: a few operations, each of which is executed wholly or not at all. SQLite,
+ * Redis (src/store) and a model in the tests implement it; one suite of tests holds for all three (tests/store).
  *
  * An operation is a struct that its owner fills in and submits; the store fills in the rest and calls `done` once.
  * Until then the struct, its arena and all that it points to belong to the store. What comes back lies in op->arena.
@@ -10,6 +9,7 @@
 #define EW_JOBS_STORE_H
 
 #include "base/executor.h"
+#include "base/list.h"
 #include "jobs/job.h"
 
 typedef enum ew__op_kind {
@@ -276,9 +276,9 @@ struct ew__store_request {
      * members mean nothing.
      */
     ew_err err;
-    char problem[160];       /* for people; "" */
-    ew__store_request *next; /* the store's */
-    ew__task task;           /* the store's */
+    char problem[160];  /* for people; "" */
+    ew__fifo_node node; /* the store's */
+    ew__task task;      /* the store's */
     union {
         ew__op_enqueue enqueue;
         ew__op_claim claim;
@@ -296,6 +296,11 @@ struct ew__store_request {
         ew__op_sweep sweep;
     } u;
 };
+
+/* The request that follows in the store's list; NULL: this is the last. */
+static inline ew__store_request *ew__store_request_after(const ew__store_request *op) {
+    return EW__ITEM(op->node.next, ew__store_request, node);
+}
 
 /* Prepares a request: empty memory of its own, kind, owner, executor and nothing else. _end must follow. */
 void ew__store_request_begin(ew__store_request *op, ew__store_owner *owner, ew__op_kind kind);
@@ -326,7 +331,7 @@ typedef enum ew__change {
     EW__CHANGED_BACK = 8,    /* the store can be reached again */
 } ew__change;
 
-/* Somebody who wants to know. Added and removed by ew__store_watch; one owner. */
+/* Receives hints of changes. Added and removed by ew__store_ops.watch; one owner. */
 typedef struct ew__watcher ew__watcher;
 struct ew__watcher {
     ew__watcher *next, *prev; /* the store's */
@@ -335,7 +340,7 @@ struct ew__watcher {
     void (*changed)(ew__watcher *watcher, unsigned what);
     atomic_uint pending; /* the store's */
     ew__task task;       /* the store's */
-    void *letter;        /* the store's */
+    void *notification;  /* the store's */
     void *ud;
 };
 

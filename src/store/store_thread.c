@@ -1,8 +1,8 @@
 /*
  * store/store_thread.c: the thread around a backend of jobs. See jobs.h.
  *
- * Operations wait in a bounded queue. The thread takes what is there, lets the backend do it together, tells the
- * owners, and then those who watch. While it works further operations gather: the more there is to do, the larger the
+ * Operations wait in a bounded queue. The thread takes what is there, lets the backend do it together, completes
+ * them, and then notifies the watchers. While it works further operations gather: the more there is to do, the larger the
  * batches.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -27,7 +27,7 @@ void ew__store_thread_wake(ew__store_thread *self) {
 
 /* ---- ends ---- */
 
-static void done_at_home(ew__task *task) {
+static void complete_on_executor(ew__task *task) {
     ew__store_request *op = ew__container_of(task, ew__store_request, task);
     op->done(op);
 }
@@ -38,7 +38,7 @@ static void finish(ew__store_request *op) {
         op->done(op);
         return;
     }
-    op->task.fn = done_at_home;
+    op->task.fn = complete_on_executor;
     ew__executor_post(op->executor, &op->task);
 }
 
@@ -47,38 +47,29 @@ static void fail(ew__store_request *op, ew_err err, const char *problem) {
     (void)snprintf(op->problem, sizeof op->problem, "%s", problem);
 }
 
-static void append(ew__store_thread_list *list, ew__store_request *op) {
-    op->next = NULL;
-    if (list->last != NULL) {
-        list->last->next = op;
-    } else {
-        list->first = op;
-    }
-    list->last = op;
-}
+static ew__store_request *take_first(ew__fifo *list) { return EW__ITEM(ew__fifo_pop(list), ew__store_request, node); }
 
 /* Ends all of a list, in order. */
-static void finish_all(ew__store_request *op, ew_err err, const char *problem) {
-    while (op != NULL) {
-        ew__store_request *next = op->next;
+static void finish_all(ew__fifo list, ew_err err, const char *problem) {
+    ew__store_request *op;
+    while ((op = take_first(&list)) != NULL) {
         fail(op, err, problem);
         finish(op);
-        op = next;
     }
 }
 
 /* ---- submitting ---- */
 
-static void shell_submit(ew__store *store, ew__store_request *op) {
+static void store_thread_submit(ew__store *store, ew__store_request *op) {
     static const char full[] = "too many operations wait for the store";
     ew__store_thread *self = self_of(store);
     pthread_mutex_lock(&self->lock);
     bool taken = self->n_waiting < EW__STORE_QUEUE, asleep = false;
     if (taken) {
-        append(&self->waiting, op);
+        ew__fifo_push(&self->waiting, &op->node);
         self->n_waiting++;
     } else if (op->executor == NULL) { /* done must not be called in here; the thread does it, without the backend */
-        append(&self->refused, op);
+        ew__fifo_push(&self->refused, &op->node);
     }
     if (taken || op->executor == NULL) { /* the op may be gone as soon as the lock is */
         asleep = self->asleep;
@@ -172,32 +163,28 @@ static size_t weight(const ew__store_request *op) {
 /* What waits becomes a batch. Under the lock. */
 static size_t take_batch(ew__store_thread *self) {
     size_t n = 0, bytes = 0;
-    while (n < EW__SHELL_BATCH && bytes < BATCH_BYTES && self->waiting.first != NULL) {
-        ew__store_request *op = self->waiting.first;
-        self->waiting.first = op->next;
+    while (n < EW__STORE_BATCH && bytes < BATCH_BYTES && self->waiting.first != NULL) {
+        ew__store_request *op = take_first(&self->waiting);
         bytes += weight(op);
         self->batch[n++] = op;
-    }
-    if (self->waiting.first == NULL) {
-        self->waiting.last = NULL;
     }
     self->n_waiting -= n;
     return n;
 }
 
 static void run_batch(ew__store_thread *self, size_t n) {
-    ew__store_thread_list list = {NULL, NULL};
+    ew__fifo list = {NULL, NULL};
     unsigned hints = 0;
     for (size_t i = 0; i < n; i++) {
         ew__store_request *op = self->batch[i];
         const char *problem = find_problem(self, op);
         fail(op, problem != NULL ? EW_EINVAL : EW_EIO, problem != NULL ? problem : "");
         if (problem == NULL) {
-            append(&list, op);
+            ew__fifo_push(&list, &op->node);
         }
     }
     if (list.first != NULL) {
-        self->backend->ops->run(self->backend, list.first);
+        self->backend->ops->run(self->backend, EW__ITEM(list.first, ew__store_request, node));
     }
     for (size_t i = 0; i < n; i++) { /* while the ops are still ours */
         hints |= ew__store_thread_hints(self->batch[i]);
@@ -206,7 +193,7 @@ static void run_batch(ew__store_thread *self, size_t n) {
         finish(self->batch[i]);
     }
     if (hints != 0) {
-        ew__store_thread_tell(self, hints);
+        ew__store_thread_notify(self, hints);
     }
 }
 
@@ -229,7 +216,7 @@ static void look(ew__store_thread *self) {
     self->looked_at = self->store.env->now_ns(self->store.env->ud);
     unsigned hints = self->backend->ops->look(self->backend);
     if (hints != 0 || self->missed != 0) {
-        ew__store_thread_tell(self, hints);
+        ew__store_thread_notify(self, hints);
     }
 }
 
@@ -258,12 +245,11 @@ static void wait_and_look(ew__store_thread *self, bool idle) {
 /* False at the end. */
 static bool turn(ew__store_thread *self) {
     pthread_mutex_lock(&self->lock);
-    bool closing = self->closing, wants = self->want != self->told_want;
-    unsigned want = self->told_want = self->want;
-    ew__store_request *refused = self->refused.first;
-    self->refused = (ew__store_thread_list){NULL, NULL};
+    bool closing = self->closing, wants = self->want != self->backend_want;
+    unsigned want = self->backend_want = self->want;
+    ew__fifo refused = ew__fifo_take(&self->refused);
     size_t n = closing ? 0 : take_batch(self);
-    bool idle = n == 0 && refused == NULL && !closing;
+    bool idle = n == 0 && refused.first == NULL && !closing;
     self->asleep = idle;
     pthread_mutex_unlock(&self->lock);
     if (wants && self->backend->ops->want != NULL) {
@@ -284,13 +270,13 @@ static void *thread_main(void *arg) {
     ew__store_thread *self = arg;
     while (turn(self)) {
     }
-    finish_all(self->waiting.first, EW_ECLOSED, "the store is closed");
+    finish_all(self->waiting, EW_ECLOSED, "the store is closed");
     return NULL;
 }
 
 /* ---- making and freeing ---- */
 
-static const char *shell_notice(ew__store *store) {
+static const char *store_thread_notice(ew__store *store) {
     ew__store_thread *self = self_of(store);
     return self->backend->ops->notice(self->backend);
 }
@@ -300,12 +286,12 @@ static void free_parts(ew__store_thread *self) {
     if (self->wake >= 0) {
         (void)close(self->wake);
     }
-    pthread_cond_destroy(&self->told);
+    pthread_cond_destroy(&self->notified);
     pthread_mutex_destroy(&self->lock);
     ew__free(self->store.env, self, sizeof *self);
 }
 
-static void shell_free(ew__store *store) {
+static void store_thread_free(ew__store *store) {
     ew__store_thread *self = self_of(store);
     pthread_mutex_lock(&self->lock);
     self->closing = true;
@@ -316,8 +302,10 @@ static void shell_free(ew__store *store) {
 }
 
 ew_err ew__jobs_thread(const ew_env *env, ew__backend *backend, ew__store **ret) {
-    static const ew__store_ops ops = {
-        .submit = shell_submit, .watch = ew__store_thread_watch, .notice = shell_notice, .free = shell_free};
+    static const ew__store_ops ops = {.submit = store_thread_submit,
+                                      .watch = ew__store_thread_watch,
+                                      .notice = store_thread_notice,
+                                      .free = store_thread_free};
     *ret = NULL;
     ew__store_thread *self = ew__zalloc(env, sizeof *self);
     if (self == NULL) {
@@ -328,7 +316,7 @@ ew_err ew__jobs_thread(const ew_env *env, ew__backend *backend, ew__store **ret)
     self->backend = backend;
     self->looked_at = env->now_ns(env->ud);
     pthread_mutex_init(&self->lock, NULL);
-    pthread_cond_init(&self->told, NULL);
+    pthread_cond_init(&self->notified, NULL);
     self->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (self->wake < 0 || !ew__thread_start(&self->thread, thread_main, self)) {
         free_parts(self);

@@ -1,6 +1,5 @@
 /*
- * store/store_thread.h: what the thread of a store is made of; for jobs_thread.c and jobs_watch.c. May include: base
- * json call queue.
+ * store/store_thread.h: the thread that executes a store's requests in batches; for store_thread.c and watch.c.
  */
 #ifndef EW_STORE_STORE_THREAD_H
 #define EW_STORE_STORE_THREAD_H
@@ -9,11 +8,7 @@
 #include "store/jobs.h"
 #include <errno.h>
 
-#define EW__SHELL_BATCH 1024 /* operations that are done together, at most */
-
-typedef struct ew__store_thread_list {
-    ew__store_request *first, *last;
-} ew__store_thread_list;
+#define EW__STORE_BATCH 1024 /* operations that are done together, at most */
 
 typedef struct ew__store_thread {
     ew__store store;
@@ -21,28 +16,28 @@ typedef struct ew__store_thread {
     pthread_t thread;
     int wake; /* eventfd */
 
-    pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t told;  /* `telling` has changed */
-    ew__store_thread_list waiting, refused;
+    pthread_mutex_t lock;    /* of what follows */
+    pthread_cond_t notified; /* `notifying` has changed */
+    ew__fifo waiting, refused;
     size_t n_waiting;
-    bool asleep; /* or about to be: whoever submits must wake the thread */
+    bool asleep; /* or about to sleep: the submitter must wake the thread */
     bool closing;
     ew__watcher *watchers;
-    ew__watcher *telling; /* the thread calls it at this moment, without the lock */
-    unsigned want;        /* of all watchers */
+    ew__watcher *notifying; /* the thread calls it at this moment, without the lock */
+    unsigned want;          /* of all watchers */
 
     /* the thread's own */
-    unsigned told_want;
-    unsigned missed; /* hints that could not be told for want of memory */
+    unsigned backend_want; /* `want` as the backend knows it */
+    unsigned missed;       /* hints that no notification could be allocated for */
     uint64_t looked_at;
-    ew__store_request *batch[EW__SHELL_BATCH];
+    ew__store_request *batch[EW__STORE_BATCH];
 } ew__store_thread;
 
 void ew__store_thread_wake(ew__store_thread *self);
-/* What an operation that is done may mean for others (ew__change). */
+/* The changes that a completed request means for watchers (ew__change). */
 unsigned ew__store_thread_hints(const ew__store_request *op);
-/* Tells all watchers that want it. The store's thread. */
-void ew__store_thread_tell(ew__store_thread *self, unsigned hints);
+/* Notifies all watchers that want these hints. The store's thread. */
+void ew__store_thread_notify(ew__store_thread *self, unsigned hints);
 void ew__store_thread_watch(ew__store *store, ew__watcher *watcher, bool on);
 
 #endif

@@ -1,48 +1,48 @@
 /*
- * store/watch.c: those who want to know what changes in a store. See jobs_thread.h.
+ * store/watch.c: watchers of changes in a store. See store_thread.h.
  *
- * A watcher with a executor is told by a letter to that executor. The letter is memory of its own, because it cannot be called
- * back from the executor when the watcher goes: then it arrives for nobody. There is one letter at a time for each watcher;
- * further hints are added to it until it has arrived.
+ * A watcher with an executor is notified by a task on that executor. The task is memory of its own: it cannot be
+ * withdrawn when the watcher is removed, and is ignored then. Each watcher has at most one notification under way; hints
+ * that follow are added to it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "store/store_thread.h"
 
-typedef struct letter {
+typedef struct notification {
     ew__task task;
     const ew_env *env;
-    ew__watcher *watcher; /* NULL: it has gone. Changed by the executor's thread only */
-} letter;
+    ew__watcher *watcher; /* NULL: it was removed. Changed by the executor's thread only */
+} notification;
 
 static ew__store_thread *self_of(ew__store *store) { return ew__container_of(store, ew__store_thread, store); }
 
 /* On the executor of the watcher. */
 static void arrive(ew__task *task) {
-    letter *self = ew__container_of(task, letter, task);
+    notification *self = ew__container_of(task, notification, task);
     ew__watcher *watcher = self->watcher;
     ew__free(self->env, self, sizeof *self);
     if (watcher == NULL) {
         return;
     }
-    watcher->letter = NULL; /* before pending: from then on the store may send the next one */
+    watcher->notification = NULL; /* before pending: from then on the store may send the next one */
     watcher->changed(watcher, atomic_exchange(&watcher->pending, 0));
 }
 
 /* Under the lock; nothing is under way to this watcher. */
 static void send(ew__store_thread *self, ew__watcher *watcher) {
-    letter *mail = ew__zalloc(self->store.env, sizeof *mail);
-    if (mail == NULL) {
+    notification *message = ew__zalloc(self->store.env, sizeof *message);
+    if (message == NULL) {
         self->missed |= atomic_exchange(&watcher->pending, 0);
         return;
     }
-    *mail = (letter){.task = {.fn = arrive}, .env = self->store.env, .watcher = watcher};
-    watcher->letter = mail;
-    ew__executor_post(watcher->executor, &mail->task);
+    *message = (notification){.task = {.fn = arrive}, .env = self->store.env, .watcher = watcher};
+    watcher->notification = message;
+    ew__executor_post(watcher->executor, &message->task);
 }
 
-/* Somebody without a executor who is to be told. Under the lock. */
-static ew__watcher *next_homeless(const ew__store_thread *self) {
+/* A watcher without an executor that has hints. Under the lock. */
+static ew__watcher *next_without_executor(const ew__store_thread *self) {
     ew__watcher *watcher = self->watchers;
     while (watcher != NULL && (watcher->executor != NULL || atomic_load(&watcher->pending) == 0)) {
         watcher = watcher->next;
@@ -50,7 +50,7 @@ static ew__watcher *next_homeless(const ew__store_thread *self) {
     return watcher;
 }
 
-void ew__store_thread_tell(ew__store_thread *self, unsigned hints) {
+void ew__store_thread_notify(ew__store_thread *self, unsigned hints) {
     ew__watcher *watcher;
     hints |= self->missed;
     self->missed = 0;
@@ -61,33 +61,33 @@ void ew__store_thread_tell(ew__store_thread *self, unsigned hints) {
             send(self, watcher);
         }
     }
-    while ((watcher = next_homeless(self)) != NULL) {
+    while ((watcher = next_without_executor(self)) != NULL) {
         unsigned what = atomic_exchange(&watcher->pending, 0);
-        self->telling = watcher;
+        self->notifying = watcher;
         pthread_mutex_unlock(&self->lock); /* it may want to watch, or to submit */
         watcher->changed(watcher, what);
         pthread_mutex_lock(&self->lock);
-        self->telling = NULL;
-        pthread_cond_broadcast(&self->told);
+        self->notifying = NULL;
+        pthread_cond_broadcast(&self->notified);
     }
     pthread_mutex_unlock(&self->lock);
 }
 
 static void add(ew__store_thread *self, ew__watcher *watcher) {
     atomic_init(&watcher->pending, 0);
-    watcher->letter = NULL;
+    watcher->notification = NULL;
     EW__LIST_ADD(self->watchers, watcher);
 }
 
 static void take_away(ew__store_thread *self, ew__watcher *watcher) {
     EW__LIST_REMOVE(self->watchers, watcher);
-    if (watcher->letter != NULL) {
-        letter *mail = watcher->letter;
-        mail->watcher = NULL;
-        watcher->letter = NULL;
+    if (watcher->notification != NULL) {
+        notification *message = watcher->notification;
+        message->watcher = NULL;
+        watcher->notification = NULL;
     }
-    while (self->telling == watcher) {
-        pthread_cond_wait(&self->told, &self->lock);
+    while (self->notifying == watcher) {
+        pthread_cond_wait(&self->notified, &self->lock);
     }
 }
 

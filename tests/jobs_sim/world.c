@@ -190,8 +190,9 @@ node *node_start(world *w, int index) {
 void node_crash(node *n) {
     world *w = n->w;
     world_trace(w, T_CRASH, n->index, 0, 0);
-    for (ew__store_request *op = n->line.first; op && world_chance(w, 500);) {
-        ew__store_request *next = op->next;
+    for (ew__store_request *op = EW__ITEM(n->line.requests.first, ew__store_request, node);
+         op && world_chance(w, 500);) {
+        ew__store_request *next = ew__store_request_after(op);
         w->store.now = w->now;
         world_trace(w, T_DO, op->kind, n->index, -1);
         model_do(&w->store, op);
@@ -204,7 +205,7 @@ void node_crash(node *n) {
 }
 
 void node_end(node *n) {
-    if (n->line.first || n->line.watchers)
+    if (n->line.requests.first || n->line.watchers)
         world_fail(n->w, "worker %d left something with the store", n->index);
     ew__executor_done(&n->executor);
     if (n->n_blocks)
@@ -249,9 +250,7 @@ static void submit(ew__store *store, ew__store_request *op) {
     world *w = l->w;
     uint64_t at = w->now + (1 + world_draw(w, w->faults.delay_us)) * 1000;
     l->arrive = at > l->arrive ? at : l->arrive;
-    op->next = NULL;
-    *l->last = op;
-    l->last = &op->next;
+    ew__fifo_push(&l->requests, &op->node);
     world_trace(w, T_SUBMIT, op->kind, l->owner ? l->owner->index : -1, 0);
     push(w, (event){.at = l->arrive,
                     .kind = E_ARRIVE,
@@ -268,10 +267,7 @@ static bool is_void(const event *e) {
 
 static void arrive(world *w, event *e) {
     line *l = e->ptr;
-    ew__store_request *op = l->first;
-    l->first = op->next;
-    if (!l->first)
-        l->last = &l->first;
+    ew__store_request *op = EW__ITEM(ew__fifo_pop(&l->requests), ew__store_request, node);
     w->store.now = w->now;
     int from = l->owner ? l->owner->index : -1;
     bool before = w->faults.down || world_chance(w, w->faults.fail_before);
@@ -310,7 +306,6 @@ void line_init(line *l, world *w, node *owner) {
     l->store.name = "model";
     l->w = w;
     l->owner = owner;
-    l->last = &l->first;
 }
 
 static void changed(model *m, unsigned what) {

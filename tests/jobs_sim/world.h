@@ -31,9 +31,9 @@ typedef struct world_faults {
 typedef struct line {
     ew__store store;
     world *w;
-    node *owner;                      /* NULL: a producer's */
-    uint64_t arrive, answer;          /* of the last operation: those of one line stay in order */
-    ew__store_request *first, **last; /* on their way to the store, in order */
+    node *owner;             /* NULL: a producer's */
+    uint64_t arrive, answer; /* of the last operation: those of one line stay in order */
+    ew__fifo requests;       /* on their way to the store, in order */
     ew__watcher *watchers;
 } line;
 

@@ -49,7 +49,7 @@ static bool is_trouble(ew_err err) {
 static bool run(sim *s, ew__store_request *ops) {
     bool good = true;
     s->backend->ops->run(s->backend, ops);
-    for (ew__store_request *op = ops; op != NULL; op = op->next) {
+    for (ew__store_request *op = ops; op != NULL; op = ew__store_request_after(op)) {
         if (is_trouble(op->err)) {
             assert_true(op->problem[0] != '\0');
             s->troubles++;
@@ -171,20 +171,20 @@ static bool scene_enqueue(sim *s) {
 }
 
 static bool scene_batch(sim *s) {
-    ew__store_request *first = NULL, **at = &first;
+    ew__fifo list = {NULL, NULL};
     for (int i = 0; i < 12; i++) {
-        *at = enqueue_op(s, S("[1,2,3]"));
-        at = &(*at)->next;
-        *at = op_new(s, EW__OP_GET);
-        (*at)->u.get.id = S(s->jobs[s->n_jobs - 1].id);
-        at = &(*at)->next;
+        ew__fifo_push(&list, &enqueue_op(s, S("[1,2,3]"))->node);
+        ew__store_request *get = op_new(s, EW__OP_GET);
+        get->u.get.id = S(s->jobs[s->n_jobs - 1].id);
+        ew__fifo_push(&list, &get->node);
     }
+    ew__store_request *first = EW__ITEM(list.first, ew__store_request, node);
     bool good = run(s, first);
-    for (ew__store_request *op = first; op != NULL; op = op->next->next) {
+    for (ew__store_request *op = first; op != NULL; op = ew__store_request_after(ew__store_request_after(op))) {
         note_enqueued(s, op);
         /* what came after it in the batch has seen it only if it is there to stay */
-        if (!is_trouble(op->next->err))
-            assert_int_equal(op->next->err, op->err == EW_OK ? EW_OK : EW_ENOTFOUND);
+        if (!is_trouble(ew__store_request_after(op)->err))
+            assert_int_equal(ew__store_request_after(op)->err, op->err == EW_OK ? EW_OK : EW_ENOTFOUND);
     }
     return good;
 }

@@ -44,7 +44,7 @@ static void fake_run(ew__backend *backend, ew__store_request *ops) {
     while (f->shut)
         pthread_cond_wait(&f->cond, &f->lock);
     f->inside = false;
-    for (ew__store_request *op = ops; op != NULL; op = op->next, n++)
+    for (ew__store_request *op = ops; op != NULL; op = ew__store_request_after(op), n++)
         op->err = f->err;
     f->n_runs++;
     f->n_ops += n;
@@ -226,8 +226,8 @@ static void test_store_thread__batches(void **state) {
     WAIT_FOR(w, atomic_load(&w->n_done) == N);
     assert_false(atomic_load(&w->disorder));
     assert_int_equal(w->fake.n_ops, N);
-    assert_int_equal(w->fake.largest, EW__SHELL_BATCH);
-    assert_true(w->fake.n_runs <= 1 + (N + EW__SHELL_BATCH - 1) / EW__SHELL_BATCH);
+    assert_int_equal(w->fake.largest, EW__STORE_BATCH);
+    assert_true(w->fake.n_runs <= 1 + (N + EW__STORE_BATCH - 1) / EW__STORE_BATCH);
     for (size_t i = 0; i < N; i++)
         assert_int_equal(ops[i].op.err, EW_OK);
     free(ops);

@@ -364,7 +364,7 @@ static bool all_kinds(world *w, ew__test_env *env) {
     ew__arena_init(&arena, &env->env, NULL, 0);
     for (size_t i = 0; i < N; i++) {
         fill(&ops[i], kinds[i], &arena, &lease);
-        ops[i].next = i + 1 < N ? &ops[i + 1] : NULL;
+        ops[i].node.next = i + 1 < N ? &ops[i + 1].node : NULL;
         ops[i].err = EW_FULL;
     }
     backend->ops->run(backend, ops);

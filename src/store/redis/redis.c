@@ -241,13 +241,13 @@ static ew__store_request *run_window(ew__jobs_redis_store *self, ew__store_reque
     ew__store_request *end = first;
     while (end != NULL && ew__redis_is_plain(end->kind) && w.n < WINDOW_OPS && self->link.out.len < WINDOW_BYTES) {
         pack_one(self, &w, end);
-        end = end->next;
+        end = ew__store_request_after(end);
     }
     read_window(self, &w);
     if (w.n > 0) {
         send_again(self, &w);
     }
-    for (ew__store_request *op = first; op != end; op = op->next) {
+    for (ew__store_request *op = first; op != end; op = ew__store_request_after(op)) {
         if (op->kind == EW__OP_CLAIM) {
             ew__redis_quarantine(self, op);
         }
@@ -300,12 +300,12 @@ static void run(ew__backend *backend, ew__store_request *ops) {
         if (!ew__redis_ready(self, patient)) {
             patient = false;
             fail(self, ops, EW_ECONNECT);
-            ops = ops->next;
+            ops = ew__store_request_after(ops);
         } else if (ew__redis_is_plain(ops->kind)) {
             ops = run_window(self, ops);
         } else {
             run_alone(self, ops);
-            ops = ops->next;
+            ops = ew__store_request_after(ops);
         }
     }
     ew__redis_plan(self);

@@ -242,26 +242,10 @@ ew_err ew__jobs_sqlite_renew(ew__jobs_file *self, ew__op_renew *op) {
 
 ew_err ew__jobs_sqlite_expired(ew__jobs_file *self, ew__op_expired *op, ew__arena *arena) {
     sqlite3_stmt *stmt = ew__sql_use(self, EW__SQL_EXPIRED);
-    size_t room = 0;
     ew__sql_int(self, stmt, 1, ew__sql_mono(self));
     ew__sql_int(self, stmt, 2, self->boot);
     ew__sql_int(self, stmt, 3, op->max);
-    op->ret = NULL;
-    op->ret_n = 0;
-    while (ew__sql_row(self, stmt)) {
-        if (op->ret_n == room) {
-            ew__job *more = ew__sql_room(self, arena, room = room > 0 ? 2 * room : 16, sizeof *more);
-            if (more == NULL) {
-                break;
-            }
-            if (op->ret_n > 0) {
-                memcpy(more, op->ret, op->ret_n * sizeof *more);
-            }
-            op->ret = more;
-        }
-        ew__sql_job(self, stmt, arena, &op->ret[op->ret_n++]);
-    }
-    ew__sql_end(stmt);
+    ew__sql_jobs(self, stmt, arena, &op->ret, &op->ret_n);
     return ew__sql_err(self);
 }
 

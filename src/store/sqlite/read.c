@@ -53,29 +53,13 @@ static void bind_filter(ew__jobs_file *self, sqlite3_stmt *stmt, const ew__op_li
 
 static void read_list(ew__jobs_file *self, ew__sql which, ew_str name, ew__op_list *op, ew__arena *arena) {
     sqlite3_stmt *stmt = ew__sql_use(self, which);
-    size_t room = 0;
     bind_filter(self, stmt, op);
     ew__sql_int(self, stmt, 4, op->limit);
     ew__sql_int(self, stmt, 5, op->offset);
     if (which != EW__SQL_LIST) {
         ew__sql_text(self, stmt, 6, name);
     }
-    op->ret = NULL;
-    op->ret_n = 0;
-    while (ew__sql_row(self, stmt)) {
-        if (op->ret_n == room) { /* limits may be large, lists seldom are */
-            ew__job *more = ew__sql_room(self, arena, room = room > 0 ? 2 * room : 16, sizeof *more);
-            if (more == NULL) {
-                break;
-            }
-            if (op->ret_n > 0) {
-                memcpy(more, op->ret, op->ret_n * sizeof *more);
-            }
-            op->ret = more;
-        }
-        ew__sql_job(self, stmt, arena, &op->ret[op->ret_n++]);
-    }
-    ew__sql_end(stmt);
+    ew__sql_jobs(self, stmt, arena, &op->ret, &op->ret_n);
 }
 
 static uint64_t count_list(ew__jobs_file *self, ew__sql which, ew_str name, const ew__op_list *op) {
@@ -112,18 +96,6 @@ static int compare(ew_str a, ew_str b) {
     return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-static void grow_queues(ew__jobs_file *self, found_queues *queues) {
-    size_t room = queues->room > 0 ? 2 * queues->room : 16;
-    ew__queue_stats *more = ew__sql_room(self, queues->arena, room, sizeof *more);
-    if (more != NULL) {
-        if (queues->n > 0) {
-            memcpy(more, queues->all, queues->n * sizeof *more);
-        }
-        queues->all = more;
-        queues->room = room;
-    }
-}
-
 /* The queue of this name, in whichever column it is; one that was not there is added in its place. NULL: trouble. */
 static ew__queue_stats *queue_of(ew__jobs_file *self, found_queues *queues, sqlite3_stmt *stmt, int at) {
     const void *bytes = sqlite3_column_blob(stmt, at);
@@ -143,12 +115,11 @@ static ew__queue_stats *queue_of(ew__jobs_file *self, found_queues *queues, sqli
         }
     }
     name = ew__sql_get(self, stmt, at, queues->arena);
-    if (queues->n == queues->room) {
-        grow_queues(self, queues);
-    }
-    if (self->code != SQLITE_OK || !queues->all) {
+    ew__queue_stats *all = ew__sql_grow(self, queues->arena, queues->all, queues->n, &queues->room, sizeof *all);
+    if (self->code != SQLITE_OK || !all) {
         return NULL;
     }
+    queues->all = all;
     memmove(queues->all + low + 1, queues->all + low, (queues->n++ - low) * sizeof *queues->all);
     queues->all[low] = (ew__queue_stats){.name = name, .average_wait_ms = -1};
     return &queues->all[low];
@@ -266,16 +237,11 @@ ew_err ew__jobs_sqlite_workers(ew__jobs_file *self, ew__op_workers *op, ew__aren
     op->ret = NULL;
     op->ret_n = 0;
     while (ew__sql_row(self, stmt)) {
-        if (op->ret_n == room) {
-            ew__worker_record *more = ew__sql_room(self, arena, room = room > 0 ? 2 * room : 16, sizeof *more);
-            if (more == NULL) {
-                break;
-            }
-            if (op->ret_n > 0) {
-                memcpy(more, op->ret, op->ret_n * sizeof *more);
-            }
-            op->ret = more;
+        ew__worker_record *more = ew__sql_grow(self, arena, op->ret, op->ret_n, &room, sizeof *more);
+        if (more == NULL) {
+            break;
         }
+        op->ret = more;
         ew__worker_record *record = &op->ret[op->ret_n++];
         record->id = ew__sql_get(self, stmt, 0, arena);
         record->record = ew__sql_get(self, stmt, 1, arena);

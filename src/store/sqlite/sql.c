@@ -207,6 +207,36 @@ void *ew__sql_room(ew__jobs_file *self, ew__arena *arena, size_t n, size_t size)
     return room;
 }
 
+void *ew__sql_grow(ew__jobs_file *self, ew__arena *arena, void *items, size_t n, size_t *room, size_t size) {
+    if (n < *room) {
+        return items;
+    }
+    size_t more = *room > 0 ? 2 * *room : 16;
+    void *grown = ew__sql_room(self, arena, more, size);
+    if (grown != NULL) {
+        *room = more;
+        if (n > 0) {
+            memcpy(grown, items, n * size);
+        }
+    }
+    return grown;
+}
+
+void ew__sql_jobs(ew__jobs_file *self, sqlite3_stmt *stmt, ew__arena *arena, ew__job **ret, size_t *ret_n) {
+    size_t room = 0;
+    *ret = NULL;
+    *ret_n = 0;
+    while (ew__sql_row(self, stmt)) {
+        ew__job *jobs = ew__sql_grow(self, arena, *ret, *ret_n, &room, sizeof *jobs);
+        if (jobs == NULL) {
+            break;
+        }
+        *ret = jobs;
+        ew__sql_job(self, stmt, arena, &jobs[(*ret_n)++]);
+    }
+    ew__sql_end(stmt);
+}
+
 ew_err ew__sql_err(const ew__jobs_file *self) {
     switch (self->code & 0xff) {
     case SQLITE_OK:

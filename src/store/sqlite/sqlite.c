@@ -147,7 +147,7 @@ static void run_alone(ew__jobs_file *self, ew__store_request *op) {
 }
 
 static void run_each(ew__jobs_file *self, ew__store_request *ops) {
-    for (ew__store_request *op = ops; op != NULL; op = op->next) {
+    for (ew__store_request *op = ops; op != NULL; op = ew__store_request_after(op)) {
         run_alone(self, op);
     }
 }
@@ -155,13 +155,13 @@ static void run_each(ew__jobs_file *self, ew__store_request *ops) {
 /* None of the batch has been written. */
 static void fail_batch(ew__jobs_file *self, ew__store_request *ops) {
     int code = self->code;
-    for (ew__store_request *op = ops; op != NULL; op = op->next) {
+    for (ew__store_request *op = ops; op != NULL; op = ew__store_request_after(op)) {
         if (writes(op)) {
             self->code = code;
             fail_op(self, op);
         }
     }
-    for (ew__store_request *op = ops; op != NULL; op = op->next) {
+    for (ew__store_request *op = ops; op != NULL; op = ew__store_request_after(op)) {
         if (!writes(op)) { /* it may have seen what then was not written */
             run_alone(self, op);
         }
@@ -171,7 +171,7 @@ static void fail_batch(ew__jobs_file *self, ew__store_request *ops) {
 
 static void run_together(ew__jobs_file *self, ew__store_request *ops) {
     begin(self);
-    for (ew__store_request *op = ops; op != NULL && self->code == SQLITE_OK; op = op->next) {
+    for (ew__store_request *op = ops; op != NULL && self->code == SQLITE_OK; op = ew__store_request_after(op)) {
         op->err = run_one(self, op);
     }
     end(self);
@@ -186,11 +186,11 @@ static void run_together(ew__jobs_file *self, ew__store_request *ops) {
 static void file_run(ew__backend *backend, ew__store_request *ops) {
     ew__jobs_file *self = ew__jobs_file_of(backend);
     bool any_writes = false;
-    for (const ew__store_request *op = ops; op != NULL; op = op->next) {
+    for (const ew__store_request *op = ops; op != NULL; op = ew__store_request_after(op)) {
         any_writes = any_writes || writes(op);
     }
     if (!is_ready(self)) {
-        for (ew__store_request *op = ops; op != NULL; op = op->next) {
+        for (ew__store_request *op = ops; op != NULL; op = ew__store_request_after(op)) {
             fail_op(self, op);
         }
     } else if (any_writes) {

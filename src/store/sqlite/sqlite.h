@@ -100,13 +100,13 @@ static inline ew__jobs_file *ew__jobs_file_of(ew__backend *backend) {
     return ew__container_of(backend, ew__jobs_file, backend);
 }
 
-/* ---- jobs_sqlite_file.c ---- */
+/* ---- file.c ---- */
 
 /* SQLITE_OK; *ret_why, if it is set: for people. first: the file may have to be made, and its folder; it is checked. */
 int ew__jobs_file_open(ew__jobs_file *self, bool first, const char **ret_why);
 void ew__jobs_file_close(ew__jobs_file *self);
 
-/* ---- statements (jobs_sqlite_sql.c) ---- */
+/* ---- statements (sql.c) ---- */
 
 /* The statement, ready for values; NULL: it cannot be made, and self->code says why. One use at a time. */
 sqlite3_stmt *ew__sql_use(ew__jobs_file *self, ew__sql which);
@@ -124,6 +124,10 @@ int64_t ew__sql_do(ew__jobs_file *self, sqlite3_stmt *stmt);
 ew_str ew__sql_get(ew__jobs_file *self, sqlite3_stmt *stmt, int at, ew__arena *arena);
 /* The row as a job; the columns are EW__SQL_JOB. */
 void ew__sql_job(ew__jobs_file *self, sqlite3_stmt *stmt, ew__arena *arena, ew__job *ret);
+/* All rows of a statement as jobs; ends its use. */
+void ew__sql_jobs(ew__jobs_file *self, sqlite3_stmt *stmt, ew__arena *arena, ew__job **ret, size_t *ret_n);
+/* The array with room for another item: itself, or a larger copy. NULL: self->code. */
+void *ew__sql_grow(ew__jobs_file *self, ew__arena *arena, void *items, size_t n, size_t *room, size_t size);
 /* Room for n more jobs and so on in an arena; NULL: self->code. */
 void *ew__sql_room(ew__jobs_file *self, ew__arena *arena, size_t n, size_t size);
 /* EW_OK, or what self->code means. */
@@ -150,7 +154,7 @@ typedef struct ew__sql_found {
 
 /* EW_OK, EW_ENOTFOUND, or trouble. */
 ew_err ew__sql_find(ew__jobs_file *self, ew_str id, ew_str worker, ew__sql_found *ret);
-/* The key of GUARD_UNIQUE that the job carries, if it is its own, is free. */
+/* The key of EW__DEDUP_UNIQUE that the job carries, if it is its own, is free. */
 void ew__sql_free_key(ew__jobs_file *self, ew_str id);
 
 /* ---- the operations: EW_OK, a refusal (then nothing was written), or trouble (then self->code is set) ---- */
@@ -170,7 +174,7 @@ ew_err ew__jobs_sqlite_list(ew__jobs_file *self, ew__op_list *op, ew__arena *are
 ew_err ew__jobs_sqlite_queues(ew__jobs_file *self, ew__op_queues *op, ew__arena *arena);
 ew_err ew__jobs_sqlite_workers(ew__jobs_file *self, ew__op_workers *op, ew__arena *arena);
 
-/* ---- hints (jobs_sqlite_hints.c) ---- */
+/* ---- hints (hints.c) ---- */
 
 int ew__jobs_sqlite_watch_fd(ew__backend *backend);
 unsigned ew__jobs_sqlite_look(ew__backend *backend);
