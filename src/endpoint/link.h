@@ -1,10 +1,11 @@
 /*
  * endpoint/link.h: one connection: a stream of io, a peer of a wire, and the pump between them. Used by server.c
- * (accepted ones) and pool.c (dialled ones). May include: base, frame, call, wire, io.
+ * (accepted ones) and pool_dial.c (dialled ones). May include: base, frame, call, wire, io.
  */
 #ifndef EW_ENDPOINT_LINK_H
 #define EW_ENDPOINT_LINK_H
 
+#include "base/list.h"
 #include "endpoint/tap.h"
 #include "io/stream.h"
 #include "wire/wire.h"
@@ -61,8 +62,8 @@ struct ew__link {
     void *owner_ud;
     ew__scratches *scratches;
     ew__traffic *traffic;
-    ew__link *next, *prev;             /* the owner's list */
-    ew__link *roomy_next, *roomy_prev; /* pool.c: its list of those that may take a call, when roomy */
+    ew__link *next, *prev;    /* the owner's list */
+    ew__list_node roomy_node; /* pool_dial.c: its list of those that may take a call, when roomy */
     bool roomy;
     ew__timer sniffing;
     ew__timer authenticating;      /* accepted: limits->auth_ms */
@@ -70,8 +71,8 @@ struct ew__link {
     struct ew__choosing *choosing; /* NULL: the wire is known, or told by EW__SNIFF_BYTES */
     ew__tap *tap;                  /* NULL: nobody looks on */
     uint64_t counted_in, counted_out;
-    uint64_t idle_since;         /* pool.c */
-    bool lost;                   /* pool.c: the other side has ended it with a call on it */
+    uint64_t idle_since;         /* pool_dial.c */
+    bool lost;                   /* pool_dial.c: the other side has ended it with a call on it */
     struct ew__runtime *runtime; /* runtimes.c: who is at the other end, once it has said so */
     bool heard;                  /* there is a peer, and it has had its first bytes */
     uint8_t n_sniffed;

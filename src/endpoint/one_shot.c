@@ -9,7 +9,8 @@
 #define ANSWER_MS 10000 /* the same, where the peer answers */
 
 struct ew__one_shot {
-    struct ew__one_shot *next, *prev;
+    struct ew__one_shot *next, *prev; /* while it is dialled or open */
+    ew__fifo_node node;               /* while it waits */
     ew__one_shots *all;
     ew__where where;
     ew__dial *dial; /* NULL before it is dialled, and once it is connected */
@@ -111,11 +112,8 @@ static ew_err dial(one_shot *self) {
 }
 
 static void dial_next(ew__one_shots *all) {
-    while (all->waiting && all->n - all->n_waiting < EW__ONE_SHOTS_MAX) {
-        one_shot *self = all->waiting;
-        all->waiting = self->next;
-        if (!all->waiting)
-            all->last_waiting = &all->waiting;
+    while (all->n_waiting > 0 && all->n - all->n_waiting < EW__ONE_SHOTS_MAX) {
+        one_shot *self = EW__ITEM(ew__fifo_pop(&all->waiting), one_shot, node);
         all->n_waiting--;
         if (dial(self) != EW_OK)
             release(self);
@@ -126,7 +124,6 @@ static void dial_next(ew__one_shots *all) {
 
 void ew__one_shots_init(ew__one_shots *all, ew__loop *loop, void (*gone)(ew__one_shots *all)) {
     *all = (ew__one_shots){.loop = loop, .gone = gone};
-    all->last_waiting = &all->waiting;
 }
 
 static one_shot *make(ew__one_shots *all, const ew__where *where, const void *bytes, size_t n, bool wait) {
@@ -162,20 +159,15 @@ ew_err ew__one_shot_send(ew__one_shots *all, const ew__where *where, const void 
             release(self);
         return err;
     }
-    self->next = NULL;
-    *all->last_waiting = self;
-    all->last_waiting = &self->next;
+    ew__fifo_push(&all->waiting, &self->node);
     all->n_waiting++;
     return EW_OK;
 }
 
 void ew__one_shots_close(ew__one_shots *all) {
-    while (all->waiting) {
-        one_shot *self = all->waiting;
-        all->waiting = self->next;
-        release(self);
-    }
-    all->last_waiting = &all->waiting;
+    one_shot *waiting;
+    while ((waiting = EW__ITEM(ew__fifo_pop(&all->waiting), one_shot, node)) != NULL)
+        release(waiting);
     all->n_waiting = 0;
     for (one_shot *self = all->first, *next; self; self = next) {
         next = self->next;

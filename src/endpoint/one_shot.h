@@ -5,6 +5,7 @@
 #ifndef EW_ENDPOINT_ONE_SHOT_H
 #define EW_ENDPOINT_ONE_SHOT_H
 
+#include "base/list.h"
 #include "base/out.h"
 #include "io/stream.h"
 
@@ -18,8 +19,8 @@ typedef struct ew__one_shots ew__one_shots;
 struct ew__one_shots {
     ew__loop *loop;
     struct ew__one_shot *first;
-    struct ew__one_shot *waiting, **last_waiting; /* not dialled yet, in turn */
-    uint32_t n;                                   /* of both */
+    ew__fifo waiting; /* not dialled yet, in turn */
+    uint32_t n;       /* of both */
     uint32_t n_waiting;
     size_t bytes;                     /* of all, as they were given */
     void (*gone)(ew__one_shots *all); /* the last of them is */

@@ -17,13 +17,7 @@ static bool wants_own_link(const ew__pool *pool, const ew_call *call) {
 }
 
 static void enqueue(ew__pool *pool, struct ew__pool_wait *wait) {
-    wait->prev = pool->queue.last;
-    wait->next = NULL;
-    if (pool->queue.last)
-        pool->queue.last->next = wait;
-    else
-        pool->queue.first = wait;
-    pool->queue.last = wait;
+    ew__list_add_last(&pool->queue.calls, &wait->node);
     pool->queue.n++;
     wait->stream = wants_own_link(pool, wait->call);
     pool->queue.n_streams += wait->stream;
@@ -32,25 +26,18 @@ static void enqueue(ew__pool *pool, struct ew__pool_wait *wait) {
 
 ew_call *ew__pool_dequeue(struct ew__pool_wait *wait) {
     ew__pool *pool = wait->pool;
-    if (wait->prev)
-        wait->prev->next = wait->next;
-    else
-        pool->queue.first = wait->next;
-    if (wait->next)
-        wait->next->prev = wait->prev;
-    else
-        pool->queue.last = wait->prev;
+    ew__list_remove(&pool->queue.calls, &wait->node);
     pool->queue.n--;
     pool->queue.n_streams -= wait->stream;
-    if (pool->queue.cursor == wait)
-        pool->queue.cursor = wait->next;
+    if (pool->queue.cursor == &wait->node)
+        pool->queue.cursor = wait->node.next;
     return wait->call;
 }
 
 void ew__pool_fail_waiting(ew__pool *pool, ew_origin origin, ew_status status, ew_str message) {
     uint32_t n = pool->queue.n; /* only those that wait now: an end may open another call */
-    while (n-- > 0 && pool->queue.first)
-        ew__call_fail_as(ew__pool_dequeue(pool->queue.first), origin, status, message);
+    while (n-- > 0 && pool->queue.calls.first)
+        ew__call_fail_as(ew__pool_dequeue(ew__pool_first(pool)), origin, status, message);
 }
 
 /* ---- the callee's end of a call that waits ---- */

@@ -10,6 +10,7 @@
 #ifndef EW_ENDPOINT_POOL_H
 #define EW_ENDPOINT_POOL_H
 
+#include "base/list.h"
 #include "endpoint/link.h"
 #include "endpoint/one_shot.h"
 
@@ -17,8 +18,8 @@ typedef struct ew__pool ew__pool;
 
 /* Calls that wait for a connection, in order. */
 typedef struct ew__pool_queue {
-    struct ew__pool_wait *first, *last;
-    struct ew__pool_wait *cursor; /* of a walk over them: stays valid when a call leaves */
+    ew__list calls;        /* struct ew__pool_wait */
+    ew__list_node *cursor; /* next node of a walk: stays valid when a call leaves */
     uint32_t n;
     uint32_t n_streams; /* of them: calls that get a connection of their own if possible */
     uint64_t n_ever;    /* calls that ever waited */

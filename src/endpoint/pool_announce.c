@@ -210,7 +210,7 @@ static bool dial_failed(ew__pool *pool, const char *detail) {
 static void try_again(announce_pool *self) {
     char problem[450];
     self->later = false;
-    if (!self->dials.core.queue.first) { /* nobody waits any more; who comes next tries again */
+    if (!self->dials.core.queue.calls.first) { /* nobody waits any more; who comes next tries again */
         self->state = UP;
     } else if (executor_of(self)->now >= self->until) {
         (void)snprintf(problem, sizeof problem, "%.150s does not accept connections on %.200s after %g s",
@@ -255,7 +255,7 @@ static void start(announce_pool *self) {
 
 static void want(announce_pool *self) {
     uint64_t at = self->started_at + EW__MS(self->pause_ms);
-    if (!self->dials.core.queue.first)
+    if (!self->dials.core.queue.calls.first)
         return;
     if (at <= ew__executor_read_clock(executor_of(self))) {
         start(self);

@@ -24,6 +24,8 @@ struct ew__pool_dial {
 /* Connections that carry many calls: one is enough for them, and it stays until the client goes. */
 static bool is_session(const ew__pool *pool) { return (pool->wire->caps & EW__CAN_MANY) != 0; }
 
+static ew__link *roomy_link(ew__list_node *node) { return EW__ITEM(node, ew__link, roomy_node); }
+
 /*
  * The row of those that may have room. One that says it has room joins; one that is found full leaves. So nobody looks
  * at a thousand full ones to find the one whose call has just ended. The one that was used last comes first, unless they
@@ -33,32 +35,18 @@ static bool is_session(const ew__pool *pool) { return (pool->wire->caps & EW__CA
 static void row_join(ew__dial_pool *self, ew__link *link, bool front) {
     if (link->roomy)
         return;
-    ew__link *prev = front ? NULL : self->roomy_last, *next = front ? self->roomy : NULL;
     link->roomy = true;
-    link->roomy_prev = prev;
-    link->roomy_next = next;
-    if (prev)
-        prev->roomy_next = link;
+    if (front)
+        ew__list_add_first(&self->roomy, &link->roomy_node);
     else
-        self->roomy = link;
-    if (next)
-        next->roomy_prev = link;
-    else
-        self->roomy_last = link;
+        ew__list_add_last(&self->roomy, &link->roomy_node);
 }
 
 static void row_leave(ew__dial_pool *self, ew__link *link) {
     if (!link->roomy)
         return;
     link->roomy = false;
-    if (link->roomy_prev)
-        link->roomy_prev->roomy_next = link->roomy_next;
-    else
-        self->roomy = link->roomy_next;
-    if (link->roomy_next)
-        link->roomy_next->roomy_prev = link->roomy_prev;
-    else
-        self->roomy_last = link->roomy_prev;
+    ew__list_remove(&self->roomy, &link->roomy_node);
 }
 
 static ew__sharing sharing_of(const ew__pool *pool, const ew__link *link) {
@@ -252,7 +240,7 @@ static bool keeps_apart(const ew__dial_pool *self) {
 static ew__link *shared_link(ew__dial_pool *self) {
     const ew__pool *pool = &self->core;
     ew__link *link;
-    while ((link = self->roomy) != NULL) {
+    while ((link = roomy_link(self->roomy.first)) != NULL) {
         if (!has_room(pool, link)) {
             row_leave(self, link);
             continue;
@@ -277,16 +265,16 @@ static ew__link *shared_link(ew__dial_pool *self) {
  */
 static ew__link *separate_link(ew__dial_pool *self, bool stream) {
     const ew__pool *pool = &self->core;
-    ew__link *link = stream ? self->roomy_last : self->roomy, *next;
+    ew__link *link = roomy_link(stream ? self->roomy.last : self->roomy.first), *next;
     for (; link; link = next) {
-        next = stream ? link->roomy_prev : link->roomy_next;
+        next = roomy_link(stream ? link->roomy_node.prev : link->roomy_node.next);
         ew__sharing sharing = has_room(pool, link) ? sharing_of(pool, link) : EW__SHARING_STREAM;
         if (sharing == EW__SHARING_STREAM)
             row_leave(self, link);
         else if (!stream || sharing != EW__SHARING_CALLS)
             break;
     }
-    if (link && !stream && link->roomy_prev) { /* the next calls find it at once */
+    if (link && !stream && link->roomy_node.prev) { /* the next calls find it at once */
         row_leave(self, link);
         row_join(self, link, true);
     }
@@ -296,7 +284,7 @@ static ew__link *separate_link(ew__dial_pool *self, bool stream) {
 /* The first call in the queue that a link can take, and that link. NULL: there is none. */
 static struct ew__pool_wait *next_servable(ew__dial_pool *self, ew__link **ret_link) {
     const ew__pool *pool = &self->core;
-    struct ew__pool_wait *wait = pool->queue.first;
+    struct ew__pool_wait *wait = ew__pool_first(pool);
     if (!wait)
         return NULL;
     bool apart = keeps_apart(self);
@@ -304,7 +292,7 @@ static struct ew__pool_wait *next_servable(ew__dial_pool *self, ew__link **ret_l
     if (*ret_link || !apart || !wait->stream || pool->queue.n_streams == pool->queue.n)
         return *ret_link ? wait : NULL;
     while (wait->stream) /* those behind the streams need not wait for what is dialled for these */
-        wait = wait->next;
+        wait = EW__ITEM(wait->node.next, struct ew__pool_wait, node);
     *ret_link = separate_link(self, false);
     return *ret_link ? wait : NULL;
 }
@@ -338,7 +326,7 @@ static bool has_live_link(const ew__pool *pool) {
 static bool can_wait(ew__dial_pool *self, uint64_t per_link, uint32_t n_coming) {
     const ew__pool *pool = &self->core;
     ew__executor *executor = &pool->loop->executor;
-    const struct ew__pool_wait *oldest = pool->queue.first;
+    const struct ew__pool_wait *oldest = ew__pool_first(pool);
     uint64_t few = n_coming * per_link + per_link / CROWD_SHARE;
     if (!oldest || pool->queue.n >= few || !(n_coming || has_live_link(pool)))
         return false;

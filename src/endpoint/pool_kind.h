@@ -9,13 +9,17 @@
 
 /* A call in the queue: lives in the call's own arena. */
 struct ew__pool_wait {
-    struct ew__pool_wait *next, *prev;
+    ew__list_node node;
     ew_call *call;
     ew__pool *pool;
     uint64_t since;
     uint64_t number; /* 1, 2, ... in the order in which they were queued */
     bool stream;     /* it gets a connection of its own if possible */
 };
+
+static inline struct ew__pool_wait *ew__pool_first(const ew__pool *pool) {
+    return EW__ITEM(pool->queue.calls.first, struct ew__pool_wait, node);
+}
 
 /* The operations of a kind. All but the first four may be NULL. */
 typedef struct ew__pool_ops {
@@ -58,12 +62,12 @@ typedef struct ew__dial_pool {
     ew__pool core;
     struct ew__pool_dial *dials;
     uint32_t n_dials;
-    uint32_t fixed;               /* as in ew__pool_config */
-    uint64_t max_links;           /* the same */
-    ew__link *roomy, *roomy_last; /* links that may take another call, in the order in which they are tried */
-    uint64_t share_until;         /* a further connection was refused lately: streams share those that exist */
-    ew__timer idle;               /* closes connections without calls */
-    ew__timer patience;           /* calls have waited for a place on a connection for a while */
+    uint32_t fixed;       /* as in ew__pool_config */
+    uint64_t max_links;   /* the same */
+    ew__list roomy;       /* links that may take another call, in the order in which they are tried */
+    uint64_t share_until; /* a further connection was refused lately: streams share those that exist */
+    ew__timer idle;       /* closes connections without calls */
+    ew__timer patience;   /* calls have waited for a place on a connection for a while */
     bool opening; /* a call has just come: fixed connections that are missing are dialled, but for no other reason */
 } ew__dial_pool;
 

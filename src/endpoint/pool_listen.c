@@ -215,10 +215,10 @@ static void serve_all(listen_pool *self) {
     for (int rounds = 0; self->again && rounds < 100; rounds++) {
         self->again = false;
         self->look_at = EW__NEVER;
-        pool->queue.cursor = pool->queue.first;
+        pool->queue.cursor = pool->queue.calls.first;
         while (pool->queue.cursor) {
-            struct ew__pool_wait *wait = pool->queue.cursor;
-            pool->queue.cursor = wait->next; /* dequeue moves it on if that one leaves */
+            struct ew__pool_wait *wait = EW__ITEM(pool->queue.cursor, struct ew__pool_wait, node);
+            pool->queue.cursor = wait->node.next; /* dequeue moves it on if that one leaves */
             serve_one(self, wait);
         }
     }
@@ -235,7 +235,7 @@ static void on_look(ew__timer *timer, uint64_t now) {
 
 /* The program, if there is one: a call waits, and nobody is there who could have it. */
 static void start_if_needed(listen_pool *self) {
-    if (self->runtimes.n == 0 && self->core.queue.first)
+    if (self->runtimes.n == 0 && self->core.queue.calls.first)
         ew__managed_process_start(&self->process);
 }
 
@@ -270,7 +270,7 @@ static void on_link_ready(ew__link *link) {
     if (pool->closing)
         return;
     ew__runtimes_ready(&self_of(pool)->runtimes, link);
-    if (pool->queue.first)
+    if (pool->queue.calls.first)
         serve_all(self_of(pool));
 }
 

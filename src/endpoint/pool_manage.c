@@ -22,8 +22,10 @@ static manage_pool *self_of(const ew__pool *pool) {
 
 /* A process that has failed is tried again for calls that came after that. */
 static void want(const ew__pool *pool, manage_pool *self) {
-    for (unsigned i = 0; i < self->n && pool->queue.last; i++)
-        if (pool->queue.last->number > self->runners[i].failed_for)
+    const struct ew__pool_wait *newest =
+        pool->queue.n ? EW__ITEM(pool->queue.calls.last, struct ew__pool_wait, node) : NULL;
+    for (unsigned i = 0; i < self->n && newest; i++)
+        if (newest->number > self->runners[i].failed_for)
             ew__runner_want(&self->runners[i]);
 }
 
@@ -45,8 +47,8 @@ static ew__runner *least_busy(manage_pool *self) {
 
 static void give(ew__pool *pool, manage_pool *self) {
     ew__runner *runner;
-    while (pool->queue.first && (runner = least_busy(self)) != NULL) {
-        ew_call *call = ew__pool_dequeue(pool->queue.first);
+    while (pool->queue.n > 0 && (runner = least_busy(self)) != NULL) {
+        ew_call *call = ew__pool_dequeue(ew__pool_first(pool));
         call->begun = true;
         if (pool->wire->open(runner->link->peer, call) != EW_OK)
             ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
@@ -64,8 +66,8 @@ static void fail_hopeless(ew__pool *pool, const manage_pool *self) {
     char text[sizeof last->problem];
     if (until > 0)
         (void)snprintf(text, sizeof text, "%s", last->problem);
-    while (pool->queue.first && pool->queue.first->number <= until)
-        ew__call_fail_as(ew__pool_dequeue(pool->queue.first), EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
+    while (pool->queue.n > 0 && ew__pool_first(pool)->number <= until)
+        ew__call_fail_as(ew__pool_dequeue(ew__pool_first(pool)), EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
                          ew_str_from(text));
 }
 

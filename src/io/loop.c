@@ -33,14 +33,13 @@ void ew__loop_run_own(ew__loop *loop) {
 
 /* Streams that become dirty while we flush wait for the next turn, so that no stream keeps the others waiting. */
 static void flush_dirty(ew__loop *loop) {
-    ew__stream *stream = loop->dirty;
+    ew__fifo_node *node = loop->dirty;
     loop->dirty = NULL;
-    while (stream) {
-        ew__stream *next = stream->next_dirty;
-        stream->next_dirty = NULL;
+    while (node) {
+        ew__stream *stream = EW__ITEM(node, ew__stream, node);
+        node = node->next;
         stream->dirty = false;
         ew__stream_flush(stream);
-        stream = next;
     }
 }
 

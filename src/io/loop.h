@@ -38,11 +38,11 @@ struct ew__loop {
     bool closing;
     pthread_t thread; /* that runs it */
     atomic_bool running;
-    uint64_t timer_armed;         /* due time of handles->timer; EW__NEVER: stopped */
-    ew__stream *dirty;            /* streams with something to send */
-    ew__stream *soon, *soon_last; /* those whose bytes may wait for others, in the order in which they began to */
-    ew__timer soon_timer;         /* while there are any */
-    char *read_buffer;            /* one for all streams: what is read is taken or copied at once */
+    uint64_t timer_armed; /* due time of handles->timer; EW__NEVER: stopped */
+    ew__fifo_node *dirty; /* streams with something to send */
+    ew__fifo soon;        /* those whose bytes may wait for others, in the order in which they began to */
+    ew__timer soon_timer; /* while there are any */
+    char *read_buffer;    /* one for all streams: what is read is taken or copied at once */
     uint8_t *opened; /* the same for what TLS has opened, and for what it is about to seal; NULL until it is used */
     uint8_t *gathered;
     uint64_t tls_told_at; /* since then the log was told of so many failed handshakes, or would have been */

@@ -50,23 +50,17 @@ static void on_closed(uv_handle_t *handle) {
 }
 
 static void leave_dirty_list(ew__stream *stream) {
-    ew__stream **at = &stream->loop->dirty;
-    while (*at && *at != stream)
-        at = &(*at)->next_dirty;
+    ew__fifo_node **at = &stream->loop->dirty;
+    while (*at && *at != &stream->node)
+        at = &(*at)->next;
     if (*at)
-        *at = stream->next_dirty;
+        *at = stream->node.next;
     stream->dirty = false;
 }
 
 /* Who came first mostly goes first: it is found at once. */
 static void leave_soon_list(ew__stream *stream) {
-    ew__loop *loop = stream->loop;
-    ew__stream *before = NULL;
-    for (ew__stream *at = loop->soon; at != stream; at = at->next_dirty)
-        before = at;
-    *(before ? &before->next_dirty : &loop->soon) = stream->next_dirty;
-    if (loop->soon_last == stream)
-        loop->soon_last = before;
+    ew__fifo_remove(&stream->loop->soon, &stream->node);
     stream->soon = false;
 }
 
@@ -477,16 +471,17 @@ void ew__stream_send(ew__stream *stream) {
     if (stream->soon)
         leave_soon_list(stream);
     stream->dirty = true;
-    stream->next_dirty = stream->loop->dirty;
-    stream->loop->dirty = stream;
+    stream->node.next = stream->loop->dirty;
+    stream->loop->dirty = &stream->node;
 }
 
 static void on_soon(ew__timer *timer, uint64_t now) {
     ew__loop *loop = ew__container_of(timer, ew__loop, soon_timer);
-    while (loop->soon && loop->soon->soon_at <= now)
-        ew__stream_flush(loop->soon);
-    if (loop->soon) /* it has its place: this cannot fail */
-        (void)ew__timer_set(&loop->executor.timers, timer, loop->soon->soon_at, on_soon);
+    ew__stream *stream;
+    while ((stream = EW__ITEM(loop->soon.first, ew__stream, node)) != NULL && stream->soon_at <= now)
+        ew__stream_flush(stream);
+    if (stream) /* it has its place: this cannot fail */
+        (void)ew__timer_set(&loop->executor.timers, timer, stream->soon_at, on_soon);
 }
 
 void ew__stream_send_soon(ew__stream *stream) {
@@ -502,9 +497,7 @@ void ew__stream_send_soon(ew__stream *stream) {
     }
     stream->soon = true;
     stream->soon_at = at;
-    stream->next_dirty = NULL;
-    *(loop->soon_last ? &loop->soon_last->next_dirty : &loop->soon) = stream;
-    loop->soon_last = stream;
+    ew__fifo_push(&loop->soon, &stream->node);
 }
 
 void ew__stream_end(ew__stream *stream, bool at_once) {

@@ -62,7 +62,7 @@ struct ew__stream {
     ew__out *out;              /* the owner's queue */
     ew__out *raw;              /* what goes to the socket: the same, or the records of TLS */
     struct ew__tls *tls;       /* NULL: plain (tls.h) */
-    ew__stream *next_dirty;    /* or the next of those that send soon */
+    ew__fifo_node node;        /* of loop->dirty while `dirty`, of loop->soon while `soon` */
     ew__stream_tap *tap;       /* NULL: nobody looks on */
     ew__stream_ext *beside;    /* NULL for connections */
     struct ew__waiter *waiter; /* waits until a full descriptor has room; not for TCP */

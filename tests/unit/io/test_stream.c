@@ -119,25 +119,24 @@ static void bytes_that_may_wait(void **state) {
     }
     for (int i = 0; i < 3; i++)
         add_unhurried(&client[i], "a");
-    assert_ptr_equal(w.loop.soon, &client[0].stream);
-    assert_ptr_equal(w.loop.soon_last, &client[2].stream);
+    assert_ptr_equal(w.loop.soon.first, &client[0].stream.node);
+    assert_ptr_equal(w.loop.soon.last, &client[2].stream.node);
     end_send(&client[1], "b", 1);
     assert_true(client[1].stream.dirty && !client[1].stream.soon);
     add_unhurried(&client[1], "c"); /* it goes along */
     assert_false(client[1].stream.soon);
     end_close(&client[2]); /* the last of the list */
-    assert_ptr_equal(w.loop.soon_last, w.loop.soon);
+    assert_ptr_equal(w.loop.soon.last, w.loop.soon.first);
     run_until_bytes(&w, &server[1].n_in, 4);
     assert_string_equal(server[1].in, "-abc");
     run_until_bytes(&w, &server[0].n_in, 2);
     assert_string_equal(server[0].in, "-a");
-    assert_null(w.loop.soon);
-    assert_null(w.loop.soon_last);
+    assert_null(w.loop.soon.first);
     char many[9000];
     memset(many, 'x', sizeof many);
     ew__out_add(&client[0].out, many, sizeof many);
     ew__stream_send_soon(&client[0].stream);
-    assert_null(w.loop.soon);
+    assert_null(w.loop.soon.first);
     add_unhurried(&client[1], "d");
     ew__stream_finish(&client[1].stream); /* what waits leaves before the end */
     run_until_bytes(&w, &server[0].n_in, 2 + sizeof many);
