@@ -283,10 +283,10 @@ static void fill(bridged_call *b, ew_call *outbound, const ew__upstream *to) {
     fill_trace(inbound, outbound, to->traces);
 }
 
-static bool carries(const ew__upstream *to, ew_request_options ask, ew_str context, ew_str labels) {
-    ask.context = context;
-    ask.labels = labels;
-    return !to->refuses(&ask);
+static bool carries(const ew__upstream *to, ew_request_options *ask, ew_str context, ew_str labels) {
+    ask->context = context;
+    ask->labels = labels;
+    return !to->refuses(ask);
 }
 
 /*
@@ -303,10 +303,10 @@ static const char *carry(ew_call *outbound, const ew_call *inbound, const ew__up
     if (why || (inbound->context.len == 0 && inbound->labels.len == 0))
         return why;
     bool same_wire = to->wire && strcmp(inbound->wire, to->wire) == 0;
-    bool both = !to->refuses || same_wire || carries(to, ask, inbound->context, inbound->labels);
-    if (both || carries(to, ask, inbound->context, none))
+    bool both = !to->refuses || same_wire || carries(to, &ask, inbound->context, inbound->labels);
+    if (both || carries(to, &ask, inbound->context, none))
         outbound->context = inbound->context;
-    if (both || carries(to, ask, none, inbound->labels))
+    if (both || carries(to, &ask, none, inbound->labels))
         outbound->labels = inbound->labels;
     return NULL;
 }
