@@ -26,7 +26,9 @@ enum {
     EW_WIRE_CONTEXT = 1 << 7,  /* context and labels */
     EW_WIRE_LIST = 1 << 8,     /* a list of the peer's actions */
     EW_WIRE_DUPLEX = 1 << 9,   /* both sides of a connection call */
-    EW_WIRE_STDIO = 1 << 10    /* it runs over standard input and output */
+    EW_WIRE_STDIO = 1 << 10,   /* it runs over standard input and output */
+    EW_WIRE_LABELS = 1 << 11,  /* labels for traces */
+    EW_WIRE_OBJECT = 1 << 12   /* an input is a JSON object; without an input it is {} */
 };
 
 /* A wire. Members may be added at the end. */
@@ -70,6 +72,11 @@ typedef struct ew_scheme {
     bool slow_start;    /* a program that is started for it may take seconds until it answers */
     const char *rest;   /* the target is complete without a rest, which then is this one; NULL: it is not */
     bool verbatim_path; /* a path is a URL's, "/" at least; false: a base without a slash at its end */
+    /* EW_REACH_LISTEN; else NULL: */
+    const char *dialler;  /* the peer that connects to the client: "a Genkit runtime" */
+    const char *dial_how; /* how to start that peer; the URL to connect to follows directly */
+    const char *dial_url; /* the beginning of that URL: "ws://" */
+    unsigned rank;        /* place in a list for people, the lowest first; 0: as the others with or without TLS */
 } ew_scheme;
 
 /* A name for ew_app_listen, which precedes "=ADDRESS". Members may be added at the end. */
@@ -78,6 +85,7 @@ typedef struct ew_listener_name {
     const char *help; /* one line; NULL: another name for the same, not to be shown */
     const char *wire; /* ew_wire_info.name */
     bool tls;
+    const char *stdio; /* help of NAME=stdio; NULL: not to be shown */
 } ew_listener_name;
 
 /* What a word means by which an orchestrator starts a program. */

@@ -248,8 +248,9 @@ int ew__bench_lane_open(ew__bench_course *r, unsigned i) {
         l->idle = &l->slots[k];
     }
     const char *target = plan->calling.words[0];
-    bool dialled = !strstr(target, "+stdio:") && !ew__cli_is_awaited(target);
-    bool runner = dialled && strncmp(target, "rrq", 3) == 0 && plan->calling.command;
+    ew_reach reach = ew__cli_scheme(target)->reach;
+    bool dialled = reach == EW_REACH_TCP || reach == EW_REACH_UNIX;
+    bool runner = ew__cli_has_processes(target) && plan->calling.command;
     ew_client_options with = ew__calling_with(&plan->calling);
     with.limits.calls_per_connection = plan->per_link + (plan->stream ? 1 : 0); /* one asks what the peer can do */
     with.limits.runner_calls = plan->per_link;

@@ -13,14 +13,13 @@
 #define PROCESSES_MAX 64
 #define THREADS_MAX 64
 
-static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
-
 /* Wires whose connections carry one call at a time. */
 static bool is_single(const char *target) {
-    return begins(target, "http:") || begins(target, "https:") || begins(target, "stepflow+http");
+    const ew_scheme *scheme = ew__cli_scheme(target);
+    return scheme->http && scheme->reach == EW_REACH_TCP;
 }
 
-static bool is_stdio(const char *target) { return strstr(target, "+stdio:") != NULL; }
+static bool is_stdio(const char *target) { return ew__cli_scheme(target)->reach == EW_REACH_CHILD; }
 
 static const char *check_numbers(const ew__bench_plan *plan) {
     if (plan->connections > CONNECTIONS_MAX) {
@@ -66,7 +65,7 @@ static const char *arrange_single(ew__bench_plan *plan) {
 
 /* Where a program stands behind --: that is one peer, and belongs to one client. */
 static const char *check_command(const ew__bench_plan *plan) {
-    if (begins(plan->calling.words[0], "rrq") && plan->connections > PROCESSES_MAX) {
+    if (ew__cli_has_processes(plan->calling.words[0]) && plan->connections > PROCESSES_MAX) {
         return "-c: at most 64 with a runner behind --, where each connection has a process";
     }
     return plan->threads > 1 ? "--threads: one, where a program stands behind --" : NULL;
@@ -75,7 +74,7 @@ static const char *check_command(const ew__bench_plan *plan) {
 const char *ew__bench_arrange(ew__bench_plan *plan) {
     const char *target = plan->calling.words[0];
     bool awaited = ew__cli_is_awaited(target);
-    bool runner = begins(target, "rrq") && plan->calling.command;
+    bool runner = ew__cli_has_processes(target) && plan->calling.command;
     const char *problem = check_numbers(plan);
     if (!problem && awaited && plan->connections > 1) {
         problem = "-c: one, where the peer dials us; -d is how many calls it gets at a time";

@@ -1,13 +1,16 @@
 /*
  * cli/cli.h: what the verbs of the everywire program share. The program stands on the public headers, as any other
- * program could, and on the one option reader that it shares with ew_app_main (base/opt.h).
+ * program could, and on the options and help texts that it shares with ew_app_main.
  */
 #ifndef EW_CLI_CLI_H
 #define EW_CLI_CLI_H
 
-#include "base/opt.h"
+#include "base/parse.h"
 #include "base/printable.h"
+#include "base/suggestion.h"
 #include "cli/text.h"
+#include "program/serve_options.h"
+#include "wire/texts.h"
 #include <everywire/everywire.h>
 #include <stdatomic.h>
 
@@ -23,21 +26,8 @@ enum {
     EW__EXIT_BROKEN_PIPE = 141 /* nobody reads our output any more: what SIGPIPE would have made of it */
 };
 
-/* For the helps of the verbs that call. */
-#define EW__TARGET_HELP                                                                                                \
-    "  TARGET  where the peer is: http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH, or\n"                      \
-    "          jsonrpc+stdio: with the peer's program behind -- (options behind a jsonrpc target:\n"                   \
-    "          ?framing=lsp Content-Length headers instead of lines, ?params=null send the\n"                          \
-    "          member params without input too, as the Go codec requires, ?stream=events the\n"                        \
-    "          frames of a stream are {\"chunk\":C}, {\"result\":R} or {\"error\":E}, ?discover=no\n"                  \
-    "          the peer is not everywire; join several by &); reflection://HOST:PORT listens\n"                        \
-    "          there and waits for Genkit runtimes, or for the one that is started by the program\n"                   \
-    "          behind --; rrq://HOST:PORT is an RRQ runner, and a program behind -- is started\n"                      \
-    "          first, told by --tcp-socket to listen there (port 0 picks a free one for both);\n"                      \
-    "          stepflow+http://HOST:PORT[/PATH] is a Stepflow component server, and so is the\n"                       \
-    "          program behind -- after stepflow+stdio:, or after stepflow+http:, where it says by\n"                   \
-    "          a line {\"port\":N} on its standard output where it listens; with TLS: https://,\n"                     \
-    "          jsonrpcs://, rrqs://, stepflow+https:// and reflections://\n"
+/* For the helps of the verbs that call: the paragraph about TARGET. */
+void ew__cli_target_help(FILE *out);
 
 #define EW__TOKEN_HELP                                                                                                 \
     "the token that the peer wants; EVERYWIRE_TOKEN is another way to say it, and\n"                                   \
@@ -60,7 +50,11 @@ int ew__complete(const ew__verb *verbs, int argc, char **argv);
 int ew__cmd_completion(int argc, char **argv);
 void ew__cmd_completion_help(FILE *out);
 extern const ew__opt ew__cmd_bench_options[], ew__cmd_call_options[], ew__cmd_check_options[],
-    ew__cmd_completion_options[], ew__cmd_serve_options[], ew__cmd_token_options[], ew__cmd_worker_options[];
+    ew__cmd_completion_options[], ew__cmd_token_options[];
+/* Filled by ew__cmd_serve_prepare and ew__cmd_worker_prepare, which main calls first. */
+extern ew__opt ew__cmd_serve_options[EW__SERVE_OPTIONS_MAX], ew__cmd_worker_options[EW__SERVE_OPTIONS_MAX];
+void ew__cmd_serve_prepare(void);
+void ew__cmd_worker_prepare(void);
 
 int ew__cmd_bench(int argc, char **argv);
 void ew__cmd_bench_help(FILE *out);
@@ -117,7 +111,8 @@ int ew__cli_usagef(const char *verb, const char *format, ...) __attribute__((for
  * file gets the bytes as they are. 0, or an errno.
  */
 int ew__cli_line(int fd, const char *before, ew_str json, const char *after);
-void ew__cli_write(int fd, ew_str text); /* as it is, in one write if the kernel takes it so */
+void ew__cli_wires(FILE *out, const char *template_text); /* a template of wire/texts.h, not wrapped */
+void ew__cli_write(int fd, ew_str text);                  /* as it is, in one write if the kernel takes it so */
 /* {"error":{...}} on standard error. */
 void ew__cli_error(const ew_fault *fault);
 /* One line for people; nothing unless standard error is a terminal. */
@@ -142,7 +137,12 @@ ew_err ew__cli_plain(ew__text *out, ew_str json_string);
 
 /* Whether that is a target that peers dial: it may take a while until one does. */
 bool ew__cli_is_awaited(const char *target);
-bool ew__cli_is_stepflow(const char *target);
+/* The scheme that a target begins with; never NULL: an unknown one is like one that is dialled. */
+const ew_scheme *ew__cli_scheme(const char *target);
+/* Whether the client can start several programs for the target. */
+bool ew__cli_has_processes(const char *target);
+/* Bits EW_WIRE_... of the wire of a target; all of them if it is unknown. */
+unsigned ew__cli_can(const char *target);
 /* The exit code of an end; prints its error line and a hint when it has failed. target and action (or NULL) are for it. */
 int ew__cli_ending(const char *verb, const char *target, const char *action, const ew_end *end);
 
@@ -216,15 +216,16 @@ enum {
 
 /* To be put into the initialiser of a table. timeout_letter: of --timeout, or 0. */
 #define EW__CALLING_OPTIONS(timeout_letter)                                                                            \
-    {"context", 0, "JSON", "context for the action (reflection, rrq, stepflow)", EW__CALLING_CONTEXT},                 \
-        {"label", 0, "K=V", "a label for traces; may be repeated (reflection, rrq)", EW__CALLING_LABEL},               \
+    {"context", 0, "JSON", "context for the action (<<context>>)", EW__CALLING_CONTEXT},                               \
+        {"label", 0, "K=V", "a label for traces; may be repeated (<<labels>>)", EW__CALLING_LABEL},                    \
         {"timeout", timeout_letter, "DUR", "give up after that time; 500ms, 2s, 1m, 1h, or seconds",                   \
          EW__CALLING_TIMEOUT},                                                                                         \
         {"traceparent", 0, "TEXT", "continue this W3C trace", EW__CALLING_TRACEPARENT},                                \
         {"token", 0, "TOKEN|@FILE", EW__TOKEN_HELP, EW__CALLING_TOKEN},                                                \
-        {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", EW__CALLING_TELEMETRY}, \
+        {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (<<telemetry>>)",                      \
+         EW__CALLING_TELEMETRY},                                                                                       \
         {"blobs", 0, "STORE",                                                                                          \
-         "where blobs are kept that the server puts and gets (stepflow): memory (default)\nor sqlite:PATH",            \
+         "where blobs are kept that the server puts and gets (<<blobs>>): memory (default)\nor sqlite:PATH",           \
          EW__CALLING_BLOBS},                                                                                           \
         EW__TLS_OPTIONS, EW__VERBOSE_OPTION(EW__CALLING_VERBOSE)
 

@@ -30,7 +30,7 @@ const ew__opt ew__cmd_bench_options[] = {
      "started, or dials us",
      OPT_CONNECTIONS},
     {"depth", 'd', "N",
-     "calls under way at a time on each of them; 1. On http and stepflow+http, where a\n"
+     "calls under way at a time on each of them; 1. On <<single>>, where a\n"
      "connection carries one call, N times as many connections are made",
      OPT_DEPTH},
     {"duration", 't', "DUR", "measure that long; 10s, with -n until all are done", OPT_DURATION},
@@ -54,12 +54,13 @@ const ew__opt ew__cmd_bench_options[] = {
 #define NOT_SAID UINT64_MAX
 
 void ew__cmd_bench_help(FILE *out) {
-    (void)fprintf(out,
-                  "Usage: everywire bench TARGET ACTION [INPUT] [OPTIONS] [-- COMMAND ARGS]\n\n"
-                  "Makes the same call many times and prints how fast that went.\n\n" EW__TARGET_HELP
-                  "  ACTION  a key such as /flow/greet, or a name such as greet\n"
-                  "  INPUT   JSON text, @file, or - for standard input; without it: null, on rrq {}\n\nOptions:\n");
-    ew__opts_help(out, ew__cmd_bench_options);
+    (void)fprintf(out, "Usage: everywire bench TARGET ACTION [INPUT] [OPTIONS] [-- COMMAND ARGS]\n\n"
+                       "Makes the same call many times and prints how fast that went.\n\n");
+    ew__cli_target_help(out);
+    ew__cli_wires(
+        out, "  ACTION  a key such as /flow/greet, or a name such as greet\n"
+             "  INPUT   JSON text, @file, or - for standard input; without it: null, on <<object>> {}\n\nOptions:\n");
+    ew__opts_help(out, ew__cmd_bench_options, ew__wire_option_text);
     (void)fprintf(
         out, "\nWithout --rate each connection's next call begins when its last one has ended (closed loop): that\n"
              "shows what the peer can do at most, but a peer that stalls is asked less while it stalls. With --rate\n"
@@ -68,14 +69,8 @@ void ew__cmd_bench_help(FILE *out) {
              "\nExit codes: 0 done (also when some calls failed), 2 bad usage; when none succeeded, that of the first\n"
              "error: 1 the action failed, 3 peer not reached or lost, 4 it broke the protocol, 5 the timeout passed;\n"
              "130 interrupted, after printing what there is.\n"
-             "\nExamples:\n"
-             "  everywire bench http://127.0.0.1:3400 echo '{\"a\":1}' -c 64\n"
-             "  everywire bench jsonrpc://127.0.0.1:3400 echo '{\"a\":1}' -c 4 -d 16 -t 30s\n"
-             "  everywire bench http://127.0.0.1:3400 sleep '{\"ms\":5}' --rate 1000 -c 50 --plot sleep.svg\n"
-             "  everywire bench http://127.0.0.1:3400 stream --stream -c 8 --json\n"
-             "  everywire bench rrq://127.0.0.1:9000 echo '{}' -n 100000 --timeout 1s\n"
-             "  everywire bench stepflow+stdio: /my_component '{\"text\":\"hi\"}' -d 8 -- python server.py\n"
-             "  everywire bench reflection://127.0.0.1:0 greet '\"Ada\"' -d 32 -- node app.js\n");
+             "\nExamples:\n");
+    ew__cli_wires(out, "<<bench>>");
 }
 
 /* ---- options ---- */

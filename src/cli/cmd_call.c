@@ -18,8 +18,7 @@ enum { OPT_STREAM = EW__CALLING_OWN, OPT_INPUT_STREAM, OPT_QUIET, OPT_HELP };
 
 const ew__opt ew__cmd_call_options[] = {
     {"stream", 's', NULL, "print each chunk as it comes: {\"chunk\":...} lines, then {\"result\":...}", OPT_STREAM},
-    {"input-stream", 0, NULL, "send each line of standard input as one input chunk (jsonrpc, reflection)",
-     OPT_INPUT_STREAM},
+    {"input-stream", 0, NULL, "send each line of standard input as one input chunk (<<input>>)", OPT_INPUT_STREAM},
     EW__CALLING_OPTIONS('t'),
     {"quiet", 'q', NULL, "no hints, and no line that tells what is waited for", OPT_QUIET},
     {"help", 'h', NULL, "show this", OPT_HELP},
@@ -42,29 +41,18 @@ typedef struct job {
 
 void ew__cmd_call_help(FILE *out) {
     (void)fprintf(out, "Usage: everywire call TARGET ACTION [INPUT] [OPTIONS] [-- COMMAND ARGS]\n\n"
-                       "Calls an action and prints its result as one line of JSON.\n\n" EW__TARGET_HELP
-                       "  ACTION  a key such as /flow/greet, or a name such as greet; on reflection also RUNTIME:KEY,\n"
-                       "          where several runtimes have the same\n"
-                       "  INPUT   JSON text, @file, or - for standard input; without it: null, on rrq {}; at a\n"
+                       "Calls an action and prints its result as one line of JSON.\n\n");
+    ew__cli_target_help(out);
+    ew__cli_wires(out, "  ACTION  a key such as /flow/greet, or a name such as greet<<action>>\n"
+                       "  INPUT   JSON text, @file, or - for standard input; without it: null, on <<object>> {}; at a\n"
                        "          terminal an action that wants one is explained instead\n\nOptions:\n");
-    ew__opts_help(out, ew__cmd_call_options);
+    ew__opts_help(out, ew__cmd_call_options, ew__wire_option_text);
     (void)fprintf(
         out, "\nExit codes: 0 done, 1 the action failed, 2 bad usage, 3 peer not reached or lost, 4 peer broke the\n"
              "protocol, 5 the timeout passed, 130 interrupted. A failed call prints {\"error\":{...}} on\n"
              "standard error.\n"
-             "\nExamples:\n"
-             "  everywire call http://127.0.0.1:3400 greet '{\"name\":\"Ada\"}'\n"
-             "  everywire call http://127.0.0.1:3400 count '{\"n\":5,\"delay_ms\":200}' --stream\n"
-             "  echo '[1,2,3]' | everywire call http://127.0.0.1:3400 sum - --timeout 2s\n"
-             "  printf '1\\n2\\n' | everywire call jsonrpc://127.0.0.1:3400 sum --input-stream --stream\n"
-             "  everywire call jsonrpc+stdio: initialize '{}' -- ./my-server --stdio\n"
-             "  everywire call reflection://127.0.0.1:3200 greet '\"Ada\"' --stream\n"
-             "  everywire call reflection://127.0.0.1:0 greet '\"Ada\"' -- node app.js\n"
-             "  everywire call rrq://127.0.0.1:9000 send_email '{\"to\":\"a@b\"}' -- rrq-runner --settings "
-             "app.runner.settings\n"
-             "  everywire call stepflow+http://127.0.0.1:8080 /my_component '{\"text\":\"hi\"}'\n"
-             "  everywire call stepflow+stdio: /my_component '{\"text\":\"hi\"}' --blobs sqlite:blobs.db -- python "
-             "server.py\n");
+             "\nExamples:\n");
+    ew__cli_wires(out, "<<call>>");
 }
 
 /* ---- options ---- */
@@ -253,7 +241,7 @@ static int explain(job *j, ew_client *client) {
     ew__waiting_begin(&j->waiting, client);
     int signal_number = look_at_list(client, &request, &end);
     ew__progress_end();
-    bool object = strncmp(calling->words[0], "rrq", 3) == 0;
+    bool object = ew__cli_can(calling->words[0]) & EW_WIRE_OBJECT;
     if (signal_number) {
         code = EW__EXIT_SIGNAL + signal_number;
     } else if (end.status != EW_STATUS_OK && end.origin == EW_ORIGIN_CONNECT) {

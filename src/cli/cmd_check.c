@@ -26,7 +26,7 @@ void ew__cmd_check_help(FILE *out) {
                        "whole). A file named *.toml is RRQ's own, rrq.toml, for everywire worker. Nothing is opened,\n"
                        "started or loaded but the file.\n"
                        "\nOptions:\n");
-    ew__opts_help(out, ew__cmd_check_options);
+    ew__opts_help(out, ew__cmd_check_options, ew__wire_option_text);
     (void)fprintf(out, "\nExit codes: 0 no problem, 1 problems, 2 bad usage.\n"
                        "\nExamples:\n"
                        "  everywire check everywire.yaml\n"

@@ -13,14 +13,11 @@
 void ew__cmd_describe_help(FILE *out) {
     (void)fprintf(out, "Usage: everywire describe TARGET ACTION [OPTIONS] [-- COMMAND ARGS]\n\n"
                        "Shows one action of a peer: its description and the schemas of its input, output and "
-                       "chunks.\n\n" EW__TARGET_HELP
-                       "  ACTION  a key such as /flow/greet, or a name such as greet\n\nOptions:\n");
-    ew__opts_help(out, ew__listing_table);
-    (void)fprintf(out, "\nExamples:\n"
-                       "  everywire describe http://127.0.0.1:3400 greet\n"
-                       "  everywire describe http://127.0.0.1:3400 /tool/sha256 --json\n"
-                       "  everywire describe reflection://127.0.0.1:0 greet -- node app.js\n"
-                       "  everywire describe stepflow+http://127.0.0.1:8080 /my_component\n");
+                       "chunks.\n\n");
+    ew__cli_target_help(out);
+    (void)fputs("  ACTION  a key such as /flow/greet, or a name such as greet\n\nOptions:\n", out);
+    ew__opts_help(out, ew__listing_table, ew__wire_option_text);
+    ew__cli_wires(out, "\nExamples:\n<<describe>>");
 }
 
 static int report(const ew__cli_match *found, const char *wanted, const char *target) {

@@ -9,20 +9,12 @@
 #include <unistd.h>
 
 void ew__cmd_list_help(FILE *out) {
-    (void)fprintf(
-        out,
-        "Usage: everywire list TARGET [OPTIONS] [-- COMMAND ARGS]\n\n"
-        "Shows the actions of a peer: one JSON object, key to descriptor; on a terminal a table.\n\n" EW__TARGET_HELP
-        "\nOptions:\n");
-    ew__opts_help(out, ew__listing_table);
-    (void)fprintf(out, "\nExamples:\n"
-                       "  everywire list http://127.0.0.1:3400\n"
-                       "  everywire list http://127.0.0.1:3400 --json | jq 'keys'\n"
-                       "  everywire list jsonrpc+stdio: -- ./my-server --stdio\n"
-                       "  everywire list reflection://127.0.0.1:0 -- node app.js\n"
-                       "  everywire list rrq://127.0.0.1:9000\n"
-                       "  everywire list stepflow+stdio: -- python server.py\n"
-                       "  everywire list stepflow+http: -- stepflow_worker\n");
+    (void)fprintf(out, "Usage: everywire list TARGET [OPTIONS] [-- COMMAND ARGS]\n\n"
+                       "Shows the actions of a peer: one JSON object, key to descriptor; on a terminal a table.\n\n");
+    ew__cli_target_help(out);
+    (void)fputs("\nOptions:\n", out);
+    ew__opts_help(out, ew__listing_table, ew__wire_option_text);
+    ew__cli_wires(out, "\nExamples:\n<<list>>");
 }
 
 /* One row; the key column is `width` wide. */

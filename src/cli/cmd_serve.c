@@ -4,16 +4,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "base/opt.h"
 #include "cli/cli.h"
 #include <string.h>
 #include <unistd.h>
 
-const ew__opt ew__cmd_serve_options[] = {
-    {"demo", 0, NULL, EW__DEMO_HELP, EW__CLI_DEMO},
-    EW__SERVE_OPTIONS,
-    {NULL, 0, NULL, NULL, 0},
-};
+ew__opt ew__cmd_serve_options[EW__SERVE_OPTIONS_MAX];
+
+void ew__cmd_serve_prepare(void) {
+    static const ew__opt own[] = {{"demo", 0, NULL, EW__DEMO_HELP, EW__CLI_DEMO}, {NULL, 0, NULL, NULL, 0}};
+    ew__serve_options(ew__cmd_serve_options, own);
+}
 
 void ew__cmd_serve_help(FILE *out) {
     (void)fprintf(out,
@@ -21,22 +21,20 @@ void ew__cmd_serve_help(FILE *out) {
                   "Offers actions on a port that speaks every wire, or to a manager that it dials, until a signal\n"
                   "ends it. The first SIGINT or SIGTERM lets running calls finish, the second one ends at once.\n"
                   "\nOptions:\n");
-    ew__opts_help(out, ew__cmd_serve_options);
+    ew__opts_help(out, ew__cmd_serve_options, ew__wire_option_text);
     (void)fprintf(out, "\nDUR is 500ms, 2s, 1m, 1h; a bare number is seconds. Standard output says where it listens:\n"
                        "a table on a terminal, else one JSON line per listener and manager and {\"event\":\"ready\"}.\n"
                        "Logs go to standard error.\n"
-                       "\nEnvironment:\n" EW__SERVE_ENVIRONMENT "\nExamples:\n"
+                       "\nEnvironment:\n");
+    ew__serve_environment_help(out);
+    ew__cli_wires(out, "\nExamples:\n"
                        "  everywire serve --demo\n"
                        "  everywire serve --demo --listen 127.0.0.1:0\n"
                        "  everywire serve --demo --listen http=127.0.0.1:8080 --limit frame_bytes=1M --drain 2s\n"
-                       "  everywire serve --demo --connect ws://localhost:3200\n"
-                       "  genkit start -- everywire serve --demo\n"
-                       "  everywire serve --demo --tcp-socket 127.0.0.1:9000\n"
-                       "  everywire serve --demo --port 8080\n"
+                       "<<serve>>"
                        "  everywire serve --demo --stdio\n"
                        "  everywire serve --demo --store sqlite:jobs.db --worker --listen 127.0.0.1:3400\n"
-                       "  everywire serve --import rrq://127.0.0.1:9000 --import py=http://127.0.0.1:8080\n"
-                       "  everywire serve --import 'rrq://127.0.0.1:9000#send_email,resize'\n");
+                       "<<serve import>>");
 }
 
 /* What the words say to us, and those that are for ew_app_main. */

@@ -49,7 +49,7 @@ void ew__cmd_token_help(FILE *out) {
                        "Tokens are what callers show to a server that asks for them (serve --tokens, or a\n"
                        "listener beyond loopback). A new one is printed once, and only its digest is kept.\n"
                        "Servers that run notice a change within a second.\n\nOptions:\n");
-    ew__opts_help(out, ew__cmd_token_options);
+    ew__opts_help(out, ew__cmd_token_options, ew__wire_option_text);
     (void)fprintf(out, "\nExamples:\n"
                        "  everywire token new --name ci --action '/flow/*' --wire http --expires 720h\n"
                        "  everywire serve --demo --allow-remote --listen 0.0.0.0:3400\n"

@@ -6,12 +6,14 @@
 #include "cli/cli.h"
 #include <string.h>
 
-const ew__opt ew__cmd_worker_options[] = {
-    {"demo", 0, NULL, EW__DEMO_HELP, EW__CLI_DEMO},
-    {"id", 0, "ID", "as --worker-id", EW__CLI_ID},
-    EW__SERVE_OPTIONS,
-    {NULL, 0, NULL, NULL, 0},
-};
+ew__opt ew__cmd_worker_options[EW__SERVE_OPTIONS_MAX];
+
+void ew__cmd_worker_prepare(void) {
+    static const ew__opt own[] = {{"demo", 0, NULL, EW__DEMO_HELP, EW__CLI_DEMO},
+                                  {"id", 0, "ID", "as --worker-id", EW__CLI_ID},
+                                  {NULL, 0, NULL, NULL, 0}};
+    ew__serve_options(ew__cmd_worker_options, own);
+}
 
 /* Those that a worker is mostly given; the rest are serve's. */
 static const ew__opt shown[] = {
@@ -42,7 +44,7 @@ void ew__cmd_worker_help(FILE *out) {
                   "those that do not; the second one ends at once. What a worker that dies has begun is taken up by\n"
                   "another one, or by itself when it is back, within 20 s.\n"
                   "\nOptions:\n");
-    ew__opts_help(out, shown);
+    ew__opts_help(out, shown, ew__wire_option_text);
     (void)fprintf(
         out, "\nStandard output gets {\"event\":\"ready\"} once it works; logs go to standard error.\n"
              "\nThe store: --store, else EVERYWIRE_STORE, else what --config says, else RRQ's file (RRQ_CONFIG, or\n"

@@ -47,59 +47,41 @@ static void offer_rows(ew__completing *c, const char *const *rows) {
 
 /* ---- values that are known ---- */
 
-static const char *const targets[] = {"http://127.0.0.1:3400",
-                                      "an HTTP server, such as everywire serve",
-                                      "http://",
-                                      "the http wire: HOST:PORT[/BASE]",
-                                      "jsonrpc://",
-                                      "JSON-RPC over TCP: HOST:PORT",
-                                      "jsonrpc+unix:",
-                                      "JSON-RPC over a Unix socket: PATH",
-                                      "jsonrpc+stdio:",
-                                      "JSON-RPC with a program behind --",
-                                      "reflection://",
-                                      "Genkit runtimes that dial us: HOST:PORT",
-                                      "rrq://",
-                                      "an RRQ runner: HOST:PORT",
-                                      "stepflow+http://",
-                                      "a Stepflow component server: HOST:PORT[/PATH]",
-                                      "stepflow+http:",
-                                      "the same, a program behind --",
-                                      "https://",
-                                      "the http wire with TLS",
-                                      "jsonrpcs://",
-                                      "JSON-RPC with TLS",
-                                      "reflections://",
-                                      "Genkit runtimes that dial us, with TLS",
-                                      "rrqs://",
-                                      "an RRQ runner with TLS",
-                                      "stepflow+https://",
-                                      "a Stepflow component server with TLS",
-                                      "stepflow+stdio:",
-                                      "the same over pipes, a program behind --",
-                                      NULL};
+static void offer_targets(ew__completing *c) {
+    const ew_scheme *scheme;
+    unsigned highest = 1;
+    ew__offer(c, "http://127.0.0.1:3400", "an HTTP server, such as everywire serve");
+    for (unsigned rank = 0; rank <= highest; rank++) {
+        for (size_t i = 0; (scheme = ew_scheme_at(i)) != NULL; i++) {
+            unsigned own = scheme->rank ? scheme->rank : scheme->tls;
+            highest = own > highest ? own : highest;
+            if (own == rank) {
+                ew__offer(c, scheme->text, scheme->help);
+            }
+        }
+    }
+}
 
-static const char *const addresses[] = {"127.0.0.1:",
-                                        "HOST:PORT; port 0 picks a free one",
-                                        "unix:",
-                                        "a socket file for this user only",
-                                        "stdio",
-                                        "whoever started this program",
-                                        "any=",
-                                        "every wire at one address",
-                                        "http=",
-                                        "the http wire only",
-                                        "jsonrpc=",
-                                        "the jsonrpc wire only",
-                                        "jsonrpc=stdio",
-                                        "JSON-RPC with whoever started this program",
-                                        "reflection=",
-                                        "Genkit runtimes dial us there",
-                                        "rrq=",
-                                        "the rrq wire only",
-                                        "stepflow=",
-                                        "the stepflow wire only",
-                                        NULL};
+static const char *const addresses[] = {
+    "127.0.0.1:", "HOST:PORT; port 0 picks a free one", "unix:", "a socket file for this user only",
+    "stdio",      "whoever started this program",       "any=",  "every wire at one address",
+    NULL};
+
+static void offer_listeners(ew__completing *c) {
+    const ew_listener_name *name;
+    char text[64];
+    for (size_t i = 0; (name = ew_listener_name_at(i)) != NULL; i++) {
+        if (name->tls || !name->help) {
+            continue;
+        }
+        (void)snprintf(text, sizeof text, "%s=", name->name);
+        ew__offer(c, text, name->help);
+        (void)snprintf(text, sizeof text, "%s=stdio", name->name);
+        if (name->stdio) {
+            ew__offer(c, text, name->stdio);
+        }
+    }
+}
 
 static const char *const levels[] = {
     "error", "only what went wrong",       "warn", "and what might", "info", "the default", "debug", "everything",
@@ -124,7 +106,12 @@ static const char *const inputs[] = {"@", "JSON from a file", "-", "JSON from st
 
 static const char *const shells[] = {"bash", "", "zsh", "", "fish", "", NULL};
 
-static const char *const wires[] = {"http", "", "jsonrpc", "", "reflection", "", "rrq", "", "stepflow", "", NULL};
+static void offer_wires(ew__completing *c) {
+    const ew_wire_info *info;
+    for (size_t i = 0; (info = ew_wire_info_at(i)) != NULL; i++) {
+        ew__offer(c, info->name, "");
+    }
+}
 
 static void offer_limits(ew__completing *c) {
 #define LIMIT_ROW(member, value, help) ew__offer(c, #member "=", help);
@@ -139,8 +126,8 @@ static const struct {
     void (*offer)(ew__completing *c);
     bool files;
 } kinds[] = {
-    {"TARGET", targets, NULL, false},
-    {"[PREFIX=]TARGET", targets, NULL, false},
+    {"TARGET", NULL, offer_targets, false},
+    {"[PREFIX=]TARGET", NULL, offer_targets, false},
     {"ACTION", NULL, ew__offer_actions, false},
     {"INPUT", inputs, NULL, false},
     {"FILE", NULL, NULL, true},
@@ -154,10 +141,10 @@ static const struct {
     {"STORE", stores, NULL, false},
     {"DUR", durations, NULL, false},
     {"URL", urls, NULL, false},
-    {"[WIRE=]ADDR", addresses, NULL, false},
+    {"[WIRE=]ADDR", addresses, offer_listeners, false},
     {"NAME=VALUE", NULL, offer_limits, false},
     {"SHELL", shells, NULL, false},
-    {"WIRE", wires, NULL, false},
+    {"WIRE", NULL, offer_wires, false},
 };
 
 static void offer_kind(ew__completing *c, ew_str name) {
@@ -181,8 +168,8 @@ static void offer_kind(ew__completing *c, ew_str name) {
         ew__offer(c, word, "");
         at += len + 1;
     }
-    if (begins(c->word, "@") || begins(c->word, "sqlite:") || begins(c->word, "jsonrpc+unix:") ||
-        begins(c->word, "unix:")) {
+    if (begins(c->word, "@") || begins(c->word, "sqlite:") || begins(c->word, "unix:") ||
+        ew__cli_scheme(c->word)->reach == EW_REACH_UNIX) {
         c->files = true;
     }
 }
@@ -190,10 +177,10 @@ static void offer_kind(ew__completing *c, ew_str name) {
 /* ---- options and operands ---- */
 
 static void offer_options(ew__completing *c, const ew__opt *table) {
-    char word[80];
+    char word[80], help[1024];
     for (const ew__opt *o = table; o && o->name; o++) {
         (void)snprintf(word, sizeof word, "--%s", o->name);
-        ew__offer(c, word, o->help);
+        ew__offer(c, word, ew__wire_option_text(o->help, help, sizeof help));
     }
 }
 

@@ -16,7 +16,8 @@
 /* ---- actions ---- */
 
 static bool is_dialled(const char *target) {
-    return target && !strstr(target, "stdio:") && !ew__cli_is_awaited(target) && strcmp(target, "stepflow+http:") != 0;
+    const ew_scheme *scheme = target ? ew_scheme_of(target) : NULL;
+    return scheme && (scheme->reach == EW_REACH_TCP || scheme->reach == EW_REACH_UNIX) && target[strlen(scheme->text)];
 }
 
 /* What stands behind the type of a key: "greet" of "/flow/greet". */

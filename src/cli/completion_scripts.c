@@ -116,7 +116,7 @@ void ew__cmd_completion_help(FILE *out) {
                        "Prints a script that completes command lines of everywire: verbs, options, their values, and\n"
                        "the names of actions, asked from the target that stands in the line. Packages install it.\n"
                        "\nOptions:\n");
-    ew__opts_help(out, ew__cmd_completion_options);
+    ew__opts_help(out, ew__cmd_completion_options, ew__wire_option_text);
     (void)fprintf(out, "\nExamples:\n"
                        "  bash  source <(everywire completion bash)\n"
                        "        everywire completion bash >~/.local/share/bash-completion/completions/everywire\n"

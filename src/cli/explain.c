@@ -277,7 +277,7 @@ static void print_example(FILE *out, const ew__explained *what) {
         (void)fputc(' ', out);
         print_word(out, ew__text_view(&flat));
     }
-    bool carried = strncmp(what->target, "rrq", 3) != 0 && !ew__cli_is_stepflow(what->target);
+    bool carried = ew__cli_can(what->target) & EW_WIRE_CHUNKS;
     if (carried && member(what->descriptor, "streamSchema").ptr) {
         (void)fputs(" --stream", out);
     }

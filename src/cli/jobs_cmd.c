@@ -17,7 +17,7 @@ void ew__noun_help(const ew__jobs_noun *noun, FILE *out) {
     if (is_noun_itself(noun)) {
         (void)fprintf(out, "Usage: everywire %s [OPTIONS]\n\n%s\n%s\nOptions:\n", noun->name, noun->summary,
                       noun->verbs[0].more ? noun->verbs[0].more : "");
-        ew__opts_help(out, noun->verbs[0].options);
+        ew__opts_help(out, noun->verbs[0].options, ew__wire_option_text);
     } else {
         bool colour = ew__cli_colour(out == stderr ? STDERR_FILENO : STDOUT_FILENO);
         (void)fprintf(out, "Usage: everywire %s VERB ...\n\n%s\n\nVerbs:\n", noun->name, noun->summary);
@@ -44,7 +44,7 @@ static void verb_help(const ew__jobs_noun *noun, const ew__jobs_verb *verb, FILE
     (void)fprintf(out, "Usage: everywire %s %s%s%s [OPTIONS]\n\n%c%s.\n%s\nOptions:\n", noun->name, verb->name,
                   *verb->words ? " " : "", verb->words, verb->summary[0] & ~0x20, verb->summary + 1,
                   verb->more ? verb->more : "");
-    ew__opts_help(out, verb->options);
+    ew__opts_help(out, verb->options, ew__wire_option_text);
 }
 
 /* ---- options ---- */

@@ -12,10 +12,10 @@ enum { OPT_TIMEOUT = 1, OPT_JSON, OPT_TELEMETRY, OPT_TOKEN, OPT_VERBOSE, OPT_QUI
 const ew__opt ew__listing_table[] = {
     {"json", 'j', NULL, "print JSON also on a terminal", OPT_JSON},
     {"timeout", 't', "DUR",
-     "give up after that time; 500ms, 2s, 1m, 1h, or seconds; 10s, reflection, and\nrrq and stepflow with -- 45s",
+     "give up after that time; 500ms, 2s, 1m, 1h, or seconds; 10s, <<awaited>>, and\n<<slow>> with -- 45s",
      OPT_TIMEOUT},
     {"token", 0, "TOKEN|@FILE", EW__TOKEN_HELP, OPT_TOKEN},
-    {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (reflection)", OPT_TELEMETRY},
+    {"telemetry", 0, "URL", "the telemetry server that runtimes are told of (<<telemetry>>)", OPT_TELEMETRY},
     EW__TLS_OPTIONS,
     EW__VERBOSE_OPTION(OPT_VERBOSE),
     {"quiet", 'q', NULL, "no hints, and no line that tells what is waited for", OPT_QUIET},
@@ -87,9 +87,8 @@ int ew__listing_options(ew__listing *listing, int argc, char **argv, bool with_a
         return ew__cli_usagef(listing->verb, "%s is missing", listing->target ? "ACTION" : "TARGET");
     }
     if (listing->timeout_ms == UINT64_MAX) {
-        bool starts =
-            listing->command && (strncmp(listing->target, "rrq:", 4) == 0 || ew__cli_is_stepflow(listing->target));
-        bool slow = starts || ew__cli_is_awaited(listing->target);
+        const ew_scheme *scheme = ew__cli_scheme(listing->target);
+        bool slow = scheme->reach == EW_REACH_LISTEN || (listing->command && scheme->slow_start);
         listing->timeout_ms = slow ? AWAITED_TIMEOUT_MS : DEFAULT_TIMEOUT_MS;
     }
     return -1;

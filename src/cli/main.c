@@ -41,26 +41,28 @@ static const ew__verb verbs[] = {
 
 static void help(FILE *out) {
     bool colour = ew__cli_colour(out == stderr ? STDERR_FILENO : STDOUT_FILENO);
+    char text[EW__WIRE_TEXT_MAX];
     const char *bold = colour ? "\033[1m" : "", *plain = colour ? "\033[0m" : "";
     (void)fprintf(out, "%severywire%s: one action, every wire\n\nUsage: everywire VERB [OPTIONS] ...\n\nVerbs:\n", bold,
                   plain);
     for (size_t i = 0; i < N_VERBS; i++) {
         (void)fprintf(out, "  %s%-11s%s %s\n", bold, verbs[i].name, plain, verbs[i].summary);
     }
-    (void)fprintf(
-        out, "\nOptions:\n"
-             "  -h, --help     show this; everywire VERB --help shows a verb's\n"
-             "  -V, --version  show the version\n"
-             "\nTARGET is where a peer is: http://HOST:PORT, jsonrpc://HOST:PORT, jsonrpc+unix:PATH,\n"
-             "jsonrpc+stdio:, reflection://HOST:PORT, rrq://HOST:PORT, stepflow+http://HOST:PORT or\n"
-             "stepflow+stdio:; everywire call --help says more\n"
-             "\nExamples:\n"
-             "  everywire serve --demo\n"
-             "  everywire list http://127.0.0.1:3400\n"
-             "  everywire call http://127.0.0.1:3400 greet '{\"name\":\"Ada\"}' --stream\n"
-             "  everywire job enqueue greet '{\"name\":\"Ada\"}' && everywire worker --demo --burst\n"
-             "\nExit codes: 0 done, 1 the action failed, 2 bad usage, 3 peer not reached or lost, 4 peer broke the\n"
-             "protocol, 5 our deadline passed, 130 interrupted.\n");
+    (void)fputs("\nOptions:\n"
+                "  -h, --help     show this; everywire VERB --help shows a verb's\n"
+                "  -V, --version  show the version\n",
+                out);
+    (void)fputs(ew__wire_text("\nTARGET is where a peer is: <<targets>>; everywire call --help says more\n", 92, 0,
+                              text, sizeof text),
+                out);
+    (void)fputs("\nExamples:\n"
+                "  everywire serve --demo\n"
+                "  everywire list http://127.0.0.1:3400\n"
+                "  everywire call http://127.0.0.1:3400 greet '{\"name\":\"Ada\"}' --stream\n"
+                "  everywire job enqueue greet '{\"name\":\"Ada\"}' && everywire worker --demo --burst\n"
+                "\nExit codes: 0 done, 1 the action failed, 2 bad usage, 3 peer not reached or lost, 4 peer broke the\n"
+                "protocol, 5 our deadline passed, 130 interrupted.\n",
+                out);
 }
 
 static const ew__verb *find_verb(const char *name) {
@@ -116,6 +118,8 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
 
 int main(int argc, char **argv) {
     ew__standard_descriptors();
+    ew__cmd_serve_prepare();
+    ew__cmd_worker_prepare();
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     (void)sigaction(SIGPIPE, &ignore, NULL); /* a closed socket or pipe is an error to handle, not the end */
     if (argc < 2) {

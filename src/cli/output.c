@@ -6,6 +6,7 @@
  */
 #include "cli/cli.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -102,6 +103,18 @@ bool ew__cli_is(ew_str json, const char *pointer, const char *text) {
     size_t len = 0;
     return ew_json_string(ew_json_get(json, pointer), buf, sizeof buf, &len) == EW_OK &&
            ew_str_eq((ew_str){buf, len}, ew_str_from(text));
+}
+
+void ew__cli_wires(FILE *out, const char *template_text) {
+    char text[EW__WIRE_TEXT_MAX];
+    (void)fputs(ew__wire_text(template_text, 0, 0, text, sizeof text), out);
+}
+
+void ew__cli_target_help(FILE *out) {
+    char text[EW__WIRE_TEXT_MAX];
+    (void)fputs(ew__wire_text("  TARGET  where the peer is: <<target>> with TLS: <<secure schemes>>\n", 92, 10, text,
+                              sizeof text),
+                out);
 }
 
 /* ---- lines ---- */
@@ -221,16 +234,22 @@ static int exit_code(const ew_end *end) {
     }
 }
 
-bool ew__cli_is_awaited(const char *target) {
-    return strncmp(target, "reflection:", 11) == 0 || strncmp(target, "reflections:", 12) == 0;
+const ew_scheme *ew__cli_scheme(const char *target) {
+    static const ew_scheme unknown = {.text = "", .reach = EW_REACH_TCP};
+    const ew_scheme *scheme = ew_scheme_of(target);
+    return scheme ? scheme : &unknown;
 }
 
-bool ew__cli_is_stepflow(const char *target) { return strncmp(target, "stepflow+", 9) == 0; }
+bool ew__cli_is_awaited(const char *target) { return ew__cli_scheme(target)->reach == EW_REACH_LISTEN; }
 
-/* https:, rrqs: and so on */
-static bool is_secure(const char *target) {
-    size_t n = strcspn(target, ":");
-    return n > 0 && target[n - 1] == 's';
+bool ew__cli_has_processes(const char *target) {
+    const ew_scheme *scheme = ew__cli_scheme(target);
+    return scheme->reach == EW_REACH_TCP && scheme->command == EW_SCHEME_COMMAND_MAY;
+}
+
+unsigned ew__cli_can(const char *target) {
+    const ew_wire_info *info = ew_wire_info_of(ew__cli_scheme(target)->wire);
+    return info ? info->can : UINT_MAX;
 }
 
 static bool says(const ew_end *end, const char *words) {
@@ -245,6 +264,8 @@ static void hint_wire(const char *verb) {
 }
 
 static void hint_unreached(const char *verb, const char *target, const ew_end *end) {
+    const ew_scheme *scheme = ew__cli_scheme(target);
+    bool awaited = scheme->reach == EW_REACH_LISTEN;
     if (says(end, "cannot start")) {
         ew__cli_hint("what stands behind -- is a program and its arguments, without a shell");
         return;
@@ -253,22 +274,15 @@ static void hint_unreached(const char *verb, const char *target, const ew_end *e
         ew__cli_hint("the program has ended by itself: what it had to say stands above; try it by hand");
         return;
     }
-    if (!ew__cli_is_awaited(target) && is_secure(target) && !says(end, "refused")) {
+    if (!awaited && scheme->tls && !says(end, "refused")) {
         return; /* somebody is there: what is wrong with TLS was said */
     }
     if (says(end, "closed the connection") || says(end, "connection was lost")) {
         hint_wire(verb);
         return;
     }
-    if (ew__cli_is_awaited(target)) {
-        ew__cli_hint("a runtime dials us when it is started with GENKIT_ENV=dev GENKIT_REFLECTION_V2_SERVER=ws%s",
-                     target + strlen("reflection")); /* with the s of TLS, if it has one */
-    } else if (strncmp(target, "rrq", 3) == 0) {
-        ew__cli_hint("is the runner running? what stands behind -- is started as one");
-    } else if (ew__cli_is_stepflow(target)) {
-        ew__cli_hint(
-            "is the component server running? try: everywire call stepflow+http: echo -- everywire serve --demo "
-            "--port 0");
+    if (scheme->hint) {
+        ew__cli_hint("%s%s", scheme->hint, awaited ? target + strlen(scheme->text) : "");
     } else {
         ew__cli_hint("is the server running there? one to try: everywire serve --demo");
     }

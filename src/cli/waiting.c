@@ -11,27 +11,26 @@
 #define AWAIT_STEPS 20
 #define AWAIT_STEP_MS 50
 
-/* "ws://127.0.0.1:3200": where a runtime is to dial; the port is the one that was found. */
+/* "ws://127.0.0.1:3200": where the peer is to dial; the port is the one that was found. */
 static void address_of(const char *target, const ew_client *client, char *out, size_t size) {
-    const char *address = strchr(target, ':') + strlen("://");
-    bool secure = address - target > (ptrdiff_t)strlen("reflection://");
+    const ew_scheme *scheme = ew__cli_scheme(target);
+    const char *address = target + strlen(scheme->text);
     int host = (int)strlen(address);
     while (host > 0 && address[host] != ':') {
         host--;
     }
-    (void)snprintf(out, size, "ws%s://%.*s:%d", secure ? "s" : "", host, address, ew_client_port(client));
+    (void)snprintf(out, size, "%s%.*s:%d", scheme->dial_url, host, address, ew_client_port(client));
 }
 
 static void tell_runtime(const char *target, const ew_client *client, bool started, char *out, size_t size) {
+    const ew_scheme *scheme = ew__cli_scheme(target);
     char address[200];
     address_of(target, client, address, sizeof address);
     if (started) {
         (void)snprintf(out, size, "waiting for the runtime that was started to dial %s", address);
     } else {
-        (void)snprintf(out, size,
-                       "waiting for a Genkit runtime to dial %s: start it with GENKIT_ENV=dev "
-                       "GENKIT_REFLECTION_V2_SERVER=%s",
-                       address, address);
+        (void)snprintf(out, size, "waiting for %s to dial %s: start it with %s%s", scheme->dialler, address,
+                       scheme->dial_how, address);
     }
 }
 

@@ -8,9 +8,6 @@
 #include "io/stream.h"
 #include "wire/wire.h"
 
-#define EW__RUNNER_OPTION "--tcp-socket"
-#define EW__RUNNER_VARIABLE "RRQ_RUNNER_TCP_SOCKET"
-
 typedef struct ew__target {
     const ew__wire *wire;
     const ew_scheme *scheme;

@@ -5,7 +5,6 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "config/config.h"
-#include "base/opt.h"
 #include "base/util.h"
 
 #define AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
@@ -19,10 +18,9 @@
     {.name = "target",                                                                                                 \
      .type = EW__FIELD_TEXT,                                                                                           \
      IMPORT(target),                                                                                                   \
-     .help = "where the peer is: `http://HOST:PORT`, `jsonrpc://HOST:PORT`, `jsonrpc+unix:PATH`, "                     \
-             "`reflection://HOST:PORT`, `rrq://HOST:PORT`, `stepflow+http://HOST:PORT`; with TLS `https:`, "           \
-             "`jsonrpcs:`, `reflections:`, `rrqs:`, `stepflow+https:`; and, with quotes because of the colon at the "  \
-             "end, `\"jsonrpc+stdio:\"`, `\"stepflow+http:\"`, `\"stepflow+stdio:\"`"},                                \
+     .help = "where the peer is: <<`targets`>>; with TLS <<`secure schemes`>>; and, with quotes because of the colon " \
+             "at the "                                                                                                 \
+             "end, <<`complete targets`>>"},                                                                           \
     {                                                                                                                  \
         .name = "targets", .type = EW__FIELD_TEXTS, IMPORT(targets),                                                   \
         .help = "instead of `target`: several homes of the same actions, called in turn"                               \
@@ -43,7 +41,7 @@
          .min = 1,                                                                                                     \
          .max = 64,                                                                                                    \
          .usual = "1",                                                                                                 \
-         .help = "how many of it, for `rrq:`"},                                                                        \
+         .help = "how many of it, for <<`program schemes`>>"},                                                         \
         {.name = "token",                                                                                              \
          .type = EW__FIELD_TEXT,                                                                                       \
          IMPORT(options.token),                                                                                        \
@@ -62,7 +60,7 @@
          .type = EW__FIELD_TEXT,                                                                                       \
          IMPORT(options.blobs),                                                                                        \
          .usual = "memory",                                                                                            \
-         .help = "where blobs of a Stepflow server are kept: `memory` or `sqlite:PATH`"},                              \
+         .help = "where blobs of a <<blobs title>> server are kept: `memory` or `sqlite:PATH`"},                       \
     {                                                                                                                  \
         .name = "tls", .type = EW__FIELD_GROUP, IMPORT(tls), .group = &ew__config_tls_group,                           \
         .usual = "the file's `tls`", .help = "certificates for this peer, with the keys of `tls` above"                \
@@ -483,8 +481,8 @@ static const ew__field file_fields[] = {
      .type = EW__FIELD_TEXTS,
      FILE_AT(listen),
      .usual = "127.0.0.1:3400",
-     .help = "where to listen, each `[WIRE=]ADDR`: WIRE is any, http, jsonrpc, reflection, rrq or stepflow, with TLS "
-             "tls (any), https, jsonrpcs, wss, rrqs or stepflows; ADDR is `HOST:PORT`, `unix:PATH` or `stdio`"},
+     .help = "where to listen, each `[WIRE=]ADDR`: WIRE is any, <<listeners>>, with TLS "
+             "tls (any), <<secure listeners>>; ADDR is `HOST:PORT`, `unix:PATH` or `stdio`"},
     {.name = "connect",
      .type = EW__FIELD_TEXTS,
      FILE_AT(connect),

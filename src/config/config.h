@@ -157,7 +157,7 @@ typedef struct ew__config {
     ew__arena arena; /* all of it, but this struct */
     const char *folder;
     ew__problems problems;
-    bool rrq;           /* it is an rrq.toml: its keys are not those of ew__config_group */
+    bool foreign;       /* the file of another program: its keys are not those of ew__config_group */
     ew__problems notes; /* what people should know, but is no problem */
 } ew__config;
 
@@ -180,10 +180,12 @@ ew__config *ew__config_new(const ew_env *env, const char *folder);
 ew_err ew__config_finish(ew__config *config, ew_err err, ew__config **ret_config);
 
 /*
- * Reads a file, with the variables of the environment; one whose name ends with .toml is RRQ's (rrq.h). One that starts programs or loads plug-ins must be its owner's
- * alone: that is a problem, too. EW_OK; EW_EIO: it could not be read, a problem says why; EW_ENOMEM (there is none).
+ * Reads a file, with the variables of the environment; parse_toml reads the text of one whose name ends with .toml. A
+ * file that starts programs or loads plug-ins must belong to its owner alone: that is a problem, too. EW_OK; EW_EIO: it
+ * could not be read, a problem says why; EW_ENOMEM (there is none).
  */
-ew_err ew__config_load(const ew_env *env, const char *path, ew__config **ret_config);
+typedef ew_err (*ew__config_parse_fn)(const ew_env *env, ew_str text, const char *folder, ew__config **ret_config);
+ew_err ew__config_load(const ew_env *env, const char *path, ew__config_parse_fn parse_toml, ew__config **ret_config);
 void ew__config_free(ew__config *config); /* NULL is fine */
 
 /* Whether it names programs or plug-ins. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/util.h"
-#include "compat/rrq/settings.h"
+#include "config/config.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -110,16 +110,6 @@ static bool is_toml(const char *path) {
     return n > 5 && strcmp(path + n - 5, ".toml") == 0;
 }
 
-static ew_err parse_rrq(const ew_env *env, ew_str bytes, const char *folder, ew__config **ret_config) {
-    ew__rrq_variables variables;
-    ew_err err = ew__rrq_variables_init(&variables, env);
-    if (err == EW_OK) {
-        err = ew__rrq_parse(env, bytes, folder, ew__rrq_variable, &variables, ret_config);
-    }
-    ew__rrq_variables_done(&variables);
-    return err;
-}
-
 /* Without its bytes a file has one problem. */
 static ew_err unreadable(const ew_env *env, int number, ew__config **ret_config) {
     char text[128];
@@ -136,7 +126,7 @@ static ew_err unreadable(const ew_env *env, int number, ew__config **ret_config)
     return EW_EIO;
 }
 
-ew_err ew__config_load(const ew_env *env, const char *path, ew__config **ret_config) {
+ew_err ew__config_load(const ew_env *env, const char *path, ew__config_parse_fn parse_toml, ew__config **ret_config) {
     char folder[PATH_MAX];
     struct stat file = {.st_uid = 0};
     ew__buf bytes;
@@ -145,7 +135,7 @@ ew_err ew__config_load(const ew_env *env, const char *path, ew__config **ret_con
     int bad = read_file(path, &bytes, folder, &file);
     ew_err err = bad == ENOMEM ? EW_ENOMEM : bad ? EW_EIO : EW_OK;
     if (err == EW_OK && is_toml(path)) {
-        err = parse_rrq(env, ew__buf_view(&bytes), folder, ret_config);
+        err = parse_toml(env, ew__buf_view(&bytes), folder, ret_config);
     } else if (err == EW_OK) {
         err = ew__config_parse(env, ew__buf_view(&bytes), folder, variable, NULL, ret_config);
     } else if (err == EW_EIO) {

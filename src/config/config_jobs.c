@@ -3,9 +3,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "base/opt.h"
+#include "base/parse.h"
 #include "base/util.h"
 #include "config/config.h"
+#include "wire/texts.h"
 #include <stdio.h>
 
 #define AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
@@ -142,7 +143,7 @@ static const ew__field runner_fields[] = {
     {.name = "target",
      .type = EW__FIELD_TEXT,
      RUNNER(runner.target),
-     .help = "where it is, `rrq://HOST:PORT`; any other target that takes names will do"},
+     .help = "where it is, `<<program targets>>`; any other target that takes names will do"},
     {.name = "port",
      .type = EW__FIELD_NUMBER,
      RUNNER(port),
@@ -200,7 +201,7 @@ static void check_runner(ew__reading *reading, const ew__node *node, void *item)
                    target ? "target and port are one too many" : "one of the keys target and port is missing");
         runner->runner.target = NULL;
     } else if (runner->port) {
-        (void)snprintf(text, sizeof text, "rrq://127.0.0.1:%u", runner->port);
+        (void)snprintf(text, sizeof text, "%s127.0.0.1:%u", ew__wire_program_scheme()->text, runner->port);
         runner->runner.target = ew__join(reading, ew_str_from(text), 0, ew__str(NULL, 0));
     }
     runner->runner.name = node->key->text.ptr;

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "config/fields.h"
-#include "base/opt.h"
+#include "base/suggestion.h"
 #include "base/util.h"
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "base/opt.h"
+#include "base/parse.h"
 #include "base/util.h"
 #include "config/fields.h"
 #include <stdio.h>

@@ -5,6 +5,7 @@
  */
 #include "config/reference.h"
 #include "config/config.h"
+#include "wire/texts.h"
 #include <string.h>
 
 static const char intro[] =
@@ -81,7 +82,7 @@ static void print_usual(FILE *out, const ew__field *field) {
 }
 
 static void print_group(FILE *out, const ew__group *group) {
-    char buf[200];
+    char buf[200], help[EW__WIRE_TEXT_MAX];
     (void)fprintf(out, "\n## %s\n\n", group->title);
     if (group->help) {
         (void)fprintf(out, "%s\n\n", group->help);
@@ -90,7 +91,8 @@ static void print_group(FILE *out, const ew__group *group) {
     for (const ew__field *field = group->fields; field->name; field++) {
         (void)fprintf(out, "| `%s` | %s | ", field->name, ew__field_holds(field, buf, sizeof buf));
         print_usual(out, field);
-        (void)fprintf(out, "%s | %s |\n", field->required ? "it must be there" : "", field->help);
+        (void)fprintf(out, "%s | %s |\n", field->required ? "it must be there" : "",
+                      ew__wire_text(field->help, 0, 0, help, sizeof help));
     }
     for (const ew__field *field = group->fields; field->name; field++) {
         bool told = field->group == &ew__config_tls_group && group != &ew__config_group; /* once is enough */

@@ -2,7 +2,7 @@
  * endpoint/runtimes_find.c: which runtime has an action, by key, by name, or by both of them; see runtimes.h.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "base/opt.h"
+#include "base/suggestion.h"
 #include "endpoint/runtimes.h"
 
 /* ---- walking over all that an action could mean ---- */

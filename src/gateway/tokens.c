@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gateway/tokens.h"
-#include "program/default_store.h"
+#include "base/folders.h"
 #include "base/secret.h"
 #include "wire/wire.h"
 #include <errno.h>

@@ -348,7 +348,7 @@ static void apply(pass *p) {
 
 ew_err ew__app_config_open(ew__app_config *file, const ew_env *env, const char *path) {
     *file = (ew__app_config){.env = env, .path = path};
-    return ew__config_load(env, path, &file->config);
+    return ew__config_load(env, path, ew__rrq_load, &file->config);
 }
 
 void ew__app_config_close(ew__app_config *file) {
@@ -401,7 +401,7 @@ void ew__app_config_tell(const char *path, ew__config *config, ew_config_problem
 
 ew_err ew__app_config_check(const ew_env *env, const char *path, ew_config_problem_fn told, void *ud) {
     ew__config *config = NULL;
-    ew_err err = ew__config_load(env, path, &config);
+    ew_err err = ew__config_load(env, path, ew__rrq_load, &config);
     if (err == EW_OK) {
         ew__app_config_rehearse(env, config, false);
         err = config->problems.no_memory ? EW_ENOMEM : config->problems.n ? EW_ESYNTAX : EW_OK;
@@ -446,7 +446,7 @@ static bool say_the_same(const ew_env *env, const ew__node *a, const ew__node *b
 
 /* What a running app cannot change is compared with what it was started with. */
 static void log_rest(const ew__app_config *file, const ew_app *app, const ew__config *config) {
-    if (config->rrq && !say_the_same(file->env, file->config->node, config->node)) {
+    if (config->foreign && !say_the_same(file->env, file->config->node, config->node)) {
         ew__log(app->env, EW_LOG_WARN, "config", "%s has changed, which needs a restart", file->path);
     }
     for (const ew__field *field = ew__config_group.fields; field->name; field++) {
@@ -569,7 +569,7 @@ static bool renew(ew__app_config *file, ew_app *app, ew__config *config) {
 bool ew__app_config_reload(ew__app_config *file, ew_app *app, ew_log_level usual, ew_log_level *ret_level) {
     ew__config *config = NULL;
     bool taken = false;
-    if (ew__config_load(file->env, file->path, &config) == EW_OK) {
+    if (ew__config_load(file->env, file->path, ew__rrq_load, &config) == EW_OK) {
         ew__app_config_rehearse(file->env, config, app->allow_remote);
         if (file->no_programs && ew__config_runs_code(config)) {
             ew__problem_add(&config->problems, 0, 0,

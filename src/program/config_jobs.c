@@ -87,7 +87,7 @@ static ew_err make_lists(ew__arena *arena, const ew__config *config, ew_worker_o
     }
     for (size_t i = 0; i < config->jobs.runners.n; i++) {
         const ew_worker_runner *runner = &from[i].runner;
-        if (runner->target && (!config->rrq || !runner->command || is_needed(ret, runner->name))) {
+        if (runner->target && (!config->foreign || !runner->command || is_needed(ret, runner->name))) {
             runners[ret->n_runners++] = *runner;
         }
     }
@@ -151,7 +151,7 @@ static void problem_at(ew__config *config, const ew__node *map, const char *key,
 static void check_store(ew__config *config) {
     static const char *const kinds[] = {"sqlite:", "redis://", "valkey://", "unix:", "redis+unix:", NULL};
     const char *store = config->jobs.store;
-    const char *key = config->rrq ? "redis_dsn" : "store";
+    const char *key = config->foreign ? "redis_dsn" : "store";
     if (!store) {
         return;
     }
@@ -190,7 +190,7 @@ static void check_runner(ew__config *config, const ew__config_runner *runner) {
     ew__target target;
     const char *problem = NULL, *text = runner->runner.target;
     if (text && ew__target_parse(text, &target, &problem) != EW_OK) {
-        problem_at(config, runner->node, config->rrq ? "tcp_host" : "target", text, problem);
+        problem_at(config, runner->node, config->foreign ? "tcp_host" : "target", text, problem);
     }
 }
 

@@ -1,20 +1,11 @@
 /*
- * program/default_store.h: where jobs are if nobody says so, and what a configuration file means for the store and its worker. Used inside
- * src/api only.
+ * program/default_store.h: where jobs are if nobody says so, and what a configuration file means for the store
+ * and its worker.
  */
 #ifndef EW_PROGRAM_DEFAULT_STORE_H
 #define EW_PROGRAM_DEFAULT_STORE_H
 
 #include "compat/rrq/settings.h"
-
-/*
- * The folder for state of this user; not made yet. EW_OK; EW_EINVAL: there is none, problem gets a line for people, which
- * begins with "no " and what is wanted.
- */
-ew_err ew__state_folder(char *out, size_t size, const char *wanted, const char *instead, char *problem,
-                        size_t problem_size);
-/* Makes a folder and those above it, for this user only. EW_OK, or EW_EIO and a line for people. path is as before. */
-ew_err ew__make_folders(char *path, char *problem, size_t problem_size);
 
 /*
  * "sqlite:" and jobs.db in the folder for state of this user, which is made if it is not there. EW_OK; EW_EINVAL: there is

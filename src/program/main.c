@@ -246,7 +246,7 @@ static int run(ew__settings *s, logger *log, ew_app *app) {
     s->hangup = s->config || app->access.path || app->tls.options.certificate || app->tls.options.ca;
     signals sig;
     signals_init(&sig, app, s, log);
-    sig.parent = s->runner && s->parent > 1 ? s->parent : 0; /* init and its children stay */
+    sig.parent = s->start[EW_START_LISTEN].value && s->parent > 1 ? s->parent : 0; /* init and its children stay */
     err = ew_app_start(app);
     if (err == EW_OK) {
         err = signals_start(&sig);

@@ -10,6 +10,12 @@
 #include "program/supervisor.h"
 #include <sys/types.h>
 
+/* A word by which an orchestrator starts the program, and its value. value is NULL: not given. */
+typedef struct ew__start {
+    const ew_start_word *word;
+    const char *value;
+} ew__start;
+
 /* What the command line and the environment asked for. The six lists have room for argc more entries and a NULL. */
 typedef struct ew__settings {
     ew_app_options options;
@@ -33,18 +39,16 @@ typedef struct ew__settings {
     bool worker, burst;
     unsigned concurrency;
     const char *worker_id;
-    const char *manager;     /* the environment's; NULL: none */
-    const char *runner;      /* where to be an RRQ runner; NULL: nowhere */
-    const char *runner_from; /* the option or variable that says so */
-    const char *port, *host; /* where to be a Stepflow server; NULL: not given */
-    bool stdio;              /* serve who started us */
-    bool require_token;      /* of the usual file, if no other is named */
-    pid_t parent;            /* who started us */
-    ew__arena *arena;        /* of the lists */
-    size_t words;            /* of the command line */
-    const char *config;      /* the path of a configuration file; NULL: none */
-    bool config_found;       /* nobody has named it: it is RRQ's, where RRQ would find it */
-    ew__app_config file;     /* what it says; the owner closes it */
+    ew__start manager;                  /* the environment's */
+    ew__start start[EW_START_HOST + 1]; /* where an orchestrator wants us to listen, by role */
+    bool stdio;                         /* serve who started us */
+    bool require_token;                 /* of the usual file, if no other is named */
+    pid_t parent;                       /* who started us */
+    ew__arena *arena;                   /* of the lists */
+    size_t words;                       /* of the command line */
+    const char *config;                 /* the path of a configuration file; NULL: none */
+    bool config_found;                  /* nobody has named it: it is RRQ's, where RRQ would find it */
+    ew__app_config file;                /* what it says; the owner closes it */
     ew__supervisor supervisor;
     ew_log_level level;
     bool level_by_hand; /* the command line says so, and not the file */
@@ -75,7 +79,7 @@ int ew__settings_tokens(const ew__settings *s, ew_app *app);
 /* ---- app_options_jobs.c ---- */
 
 /* A worker that is told of neither a store nor a file looks where RRQ would. -1, or the exit code. */
-int ew__settings_find_rrq(ew__settings *s);
+int ew__settings_find_config(ew__settings *s);
 /* Options of jobs that make no sense alone. -1, or the exit code. */
 int ew__settings_check_jobs(const ew__settings *s);
 /* Opens the store, and makes the app a worker, if that was asked for. 0, or the exit code. */

@@ -5,19 +5,16 @@
  */
 #include "program/main.h"
 #include "client/target.h"
-#include "base/opt.h"
+#include "base/parse.h"
+#include "base/suggestion.h"
+#include "program/serve_options.h"
 #include <stdlib.h>
 
 #define EXIT_USAGE 2
-/*
- * RRQ asks a runner to end when it has drained, or given up, the jobs itself; and it ends its runners one after the
- * other, with 2 s for all of them before it goes without giving back its jobs.
- */
-#define RUNNER_DRAIN_MS 100
 
 /* ---- options ---- */
 
-static const ew__opt options_table[] = {EW__SERVE_OPTIONS, {NULL, 0, NULL, NULL, 0}};
+static const ew__opt none[] = {{NULL, 0, NULL, NULL, 0}}; /* the program has no options of its own */
 
 static const struct {
     const char *name;
@@ -48,12 +45,12 @@ int ew__settings_usage(const ew__settings *s, const char *what, const char *why)
     return usage_error(s, problem);
 }
 
-static int help(const ew__settings *s) {
+static int help(const ew__settings *s, const ew__opt *table) {
     (void)printf("Usage: %s [OPTIONS]\n\nServes its actions until a signal ends it.\n\nOptions:\n", s->name);
-    ew__opts_help(stdout, options_table);
-    (void)printf("\nDUR is 500ms, 2s, 1m, 1h; a bare number is seconds.\n"
-                 "\nEnvironment:\n" EW__SERVE_ENVIRONMENT
-                 "\nExamples:\n  %s\n  %s --listen 127.0.0.1:0 --drain 2s\n  %s --listen http=127.0.0.1:8080 "
+    ew__serve_options_help(stdout, table);
+    (void)printf("\nDUR is 500ms, 2s, 1m, 1h; a bare number is seconds.\n\nEnvironment:\n");
+    ew__serve_environment_help(stdout);
+    (void)printf("\nExamples:\n  %s\n  %s --listen 127.0.0.1:0 --drain 2s\n  %s --listen http=127.0.0.1:8080 "
                  "--log-level debug\n",
                  s->name, s->name, s->name);
     return EXIT_SUCCESS;
@@ -193,8 +190,6 @@ static bool take_text(ew__settings *s, ew__opts *opts, int id) {
                         : id == EW__SERVE_STORE         ? &s->store
                         : id == EW__SERVE_TOKENS        ? &s->options.tokens
                         : id == EW__SERVE_WORKER_ID     ? &s->worker_id
-                        : id == EW__SERVE_PORT          ? &s->port
-                        : id == EW__SERVE_HOST          ? &s->host
                         : id == EW__SERVE_RUNTIME_ID    ? &s->options.runtime_id
                         : id == EW__SERVE_SANDBOX_WRITE ? &s->writes[s->n_writes++]
                                                         : NULL;
@@ -204,6 +199,21 @@ static bool take_text(ew__settings *s, ew__opts *opts, int id) {
     return text != NULL;
 }
 
+/* A word of a wire, an option or a variable. The last option of a role counts. */
+static void take_start(ew__settings *s, const ew_start_word *word, const char *value) {
+    if (word->role <= EW_START_HOST) {
+        s->start[word->role] = (ew__start){word, value};
+    } else if (word->role == EW_START_CONNECT) {
+        s->manager = (ew__start){word, value};
+    } else if (word->role == EW_START_TELEMETRY && !s->options.telemetry) {
+        s->options.telemetry = value;
+    } else if (word->role == EW_START_REALTIME && strcmp(value, "true") == 0) {
+        s->options.telemetry_realtime = true;
+    } else if (word->role == EW_START_RUNTIME_ID && !s->options.runtime_id) {
+        s->options.runtime_id = value;
+    }
+}
+
 /* -1: go on; else the exit code. */
 static int take_option(ew__settings *s, ew__opts *opts, int id) {
     int bad = 0;
@@ -211,11 +221,11 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
         take_text(s, opts, id)) { /* the file was read first, because all others win over it */
         return -1;
     }
+    if (id >= EW__SERVE_START) {
+        take_start(s, ew_start_word_at((size_t)(id - EW__SERVE_START)), opts->value);
+        return -1;
+    }
     switch (id) {
-    case EW__SERVE_TCP_SOCKET: /* RRQ appends its own to what its user wrote: the last one counts */
-        s->runner = opts->value;
-        s->runner_from = EW__RUNNER_OPTION;
-        break;
     case EW__SERVE_TELEMETRY:
         bad = read_telemetry(s, opts->value);
         break;
@@ -251,7 +261,8 @@ static int take_option(ew__settings *s, ew__opts *opts, int id) {
         (void)printf("%s (everywire %s)\n", s->name, ew_version());
         return EXIT_SUCCESS;
     case EW__SERVE_HELP:
-        return opts->at < opts->argc && strcmp(opts->argv[opts->at], "limits") == 0 ? help_limits(s) : help(s);
+        return opts->at < opts->argc && strcmp(opts->argv[opts->at], "limits") == 0 ? help_limits(s)
+                                                                                    : help(s, opts->table);
     case EW__OPT_BAD:
         return usage_error(s, opts->problem);
     case EW__OPT_WORD:
@@ -289,8 +300,10 @@ static int bad_config(ew__settings *s) {
 
 /* The name of the file, if the command line has one and is in order. -1, or the exit code. */
 static int find_config(ew__settings *s, int argc, char **argv) {
+    ew__opt table[EW__SERVE_OPTIONS_MAX];
     ew__opts opts;
-    ew__opts_init(&opts, options_table, argc, argv, 1);
+    ew__serve_options(table, none);
+    ew__opts_init(&opts, table, argc, argv, 1);
     for (;;) {
         int id = ew__opts_next(&opts);
         if (id == EW__SERVE_CONFIG && s->config) {
@@ -352,7 +365,7 @@ static int read_config(ew__settings *s) {
     return add_hosts(s, config->allow_hosts) ? -1 : no_memory(s);
 }
 
-/* ---- the address of an RRQ runner ---- */
+/* ---- the address that an orchestrator names ---- */
 
 static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
@@ -367,11 +380,11 @@ static ew_str trim(ew_str text) {
 }
 
 /*
- * What RRQ calls HOST:PORT becomes what ew_app_listen takes: an IPv6 host may stand without its brackets. NULL, or what
- * is wrong with it.
+ * HOST:PORT becomes what ew_app_listen takes: an IPv6 host may stand without its brackets. NULL, or what is wrong with
+ * it.
  */
-static const char *runner_listener(const char *value, char *out, size_t size) {
-    ew_str text = trim(ew_str_from(value));
+static const char *start_listener(const ew__start *start, char *out, size_t size) {
+    ew_str text = trim(ew_str_from(start->value));
     size_t n = text.len;
     while (n > 0 && text.ptr[n - 1] != ':') {
         n--;
@@ -385,10 +398,10 @@ static const char *runner_listener(const char *value, char *out, size_t size) {
         return "the port is not a number from 1 to 65535";
     }
     bool bare_v6 = memchr(host.ptr, ':', host.len) && host.ptr[0] != '[';
-    (void)snprintf(out, size, "rrq=%s%.*s%s:%u", bare_v6 ? "[" : "", (int)host.len, host.ptr, bare_v6 ? "]" : "",
-                   (unsigned)number);
+    (void)snprintf(out, size, "%s=%s%.*s%s:%u", start->word->wire, bare_v6 ? "[" : "", (int)host.len, host.ptr,
+                   bare_v6 ? "]" : "", (unsigned)number);
     ew__address address;
-    if (ew__address_parse(out + sizeof "rrq=" - 1, &address) != EW_OK || address.kind != EW__ADDR_TCP) {
+    if (ew__address_parse(strchr(out, '=') + 1, &address) != EW_OK || address.kind != EW__ADDR_TCP) {
         return "the host is neither localhost nor an IP address";
     }
     return NULL;
@@ -401,26 +414,18 @@ static const char *variable(const char *name) {
     return value && *value ? value : NULL;
 }
 
-/* How the Genkit CLI and RRQ tell the programs that they start. What was said by hand wins. */
+/* How orchestrators configure the programs that they start. The command line and the file win. */
 static void read_environment(ew__settings *s) {
-    const char *realtime = variable("GENKIT_ENABLE_REALTIME_TELEMETRY");
-    s->manager = variable("GENKIT_REFLECTION_V2_SERVER");
-    if (!s->options.telemetry) {
-        s->options.telemetry = variable("GENKIT_TELEMETRY_SERVER");
-    }
-    if (realtime && strcmp(realtime, "true") == 0) {
-        s->options.telemetry_realtime = true;
+    const ew_start_word *word;
+    for (size_t i = 0; (word = ew_start_word_at(i)) != NULL; i++) {
+        const char *value = word->argument ? NULL : variable(word->name);
+        bool address = word->role <= EW_START_HOST;
+        if (value && !(address && (s->start[word->role].value || trim(ew_str_from(value)).len == 0))) {
+            take_start(s, word, value);
+        }
     }
     if (!s->options.token) {
         s->options.token = variable("EVERYWIRE_TOKEN");
-    }
-    if (!s->options.runtime_id) {
-        s->options.runtime_id = variable("GENKIT_RUNTIME_ID");
-    }
-    const char *runner = variable(EW__RUNNER_VARIABLE);
-    if (!s->runner && runner && trim(ew_str_from(runner)).len) {
-        s->runner = runner;
-        s->runner_from = EW__RUNNER_VARIABLE;
     }
 }
 
@@ -482,8 +487,10 @@ ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, i
 
 /* -1: go on; else the exit code. */
 static int read_words(ew__settings *s, int argc, char **argv) {
+    ew__opt table[EW__SERVE_OPTIONS_MAX];
     ew__opts opts;
-    ew__opts_init(&opts, options_table, argc, argv, 1);
+    ew__serve_options(table, none);
+    ew__opts_init(&opts, table, argc, argv, 1);
     for (;;) {
         int id = ew__opts_next(&opts);
         if (id == EW__OPT_END) {
@@ -499,7 +506,7 @@ static int read_words(ew__settings *s, int argc, char **argv) {
 int ew__settings_read(ew__settings *s, int argc, char **argv) {
     int code = find_config(s, argc, argv);
     if (code < 0 && s->worker && !s->config) {
-        code = ew__settings_find_rrq(s);
+        code = ew__settings_find_config(s);
     }
     if (code < 0 && s->config) {
         code = read_config(s);
@@ -521,8 +528,9 @@ int ew__settings_read(ew__settings *s, int argc, char **argv) {
         s->level = EW_LOG_ERROR;
     }
     read_environment(s);
-    if (s->runner && s->options.drain_ms == 0 && s->parent > 1) { /* init starts no runners of RRQ's */
-        s->options.drain_ms = RUNNER_DRAIN_MS;
+    const ew__start *listen = &s->start[EW_START_LISTEN];
+    if (listen->value && s->options.drain_ms == 0 && s->parent > 1) { /* init is not an orchestrator */
+        s->options.drain_ms = ew__wire_by_name(ew_str_from(listen->word->wire))->about->drain_ms;
     }
     return -1;
 }
@@ -548,35 +556,37 @@ static ew_err add_import(ew_app *app, const char *text) {
     return ew_app_import(app, text + n + 1, &(ew_import_options){.prefix = prefix});
 }
 
-static int add_runner(const ew__settings *s, ew_app *app) {
+static int add_start_listen(const ew__settings *s, ew_app *app) {
+    const ew__start *start = &s->start[EW_START_LISTEN];
     char listener[128];
-    const char *problem = runner_listener(s->runner, listener, sizeof listener);
+    const char *problem = start_listener(start, listener, sizeof listener);
     ew_err err = problem ? EW_EINVAL : ew_app_listen(app, listener);
     if (!problem && err != EW_OK) {
         problem = *ew_app_error(app) ? ew_app_error(app) : ew_err_text(err);
     }
-    return problem ? usage_errorf(s, s->runner_from, s->runner, problem) : 0;
+    return problem ? usage_errorf(s, start->word->name, start->value, problem) : 0;
 }
 
-/* --host and --port, as Stepflow's own servers have them. */
-static int add_stepflow(const ew__settings *s, ew_app *app) {
-    const char *host = s->host ? s->host : "127.0.0.1";
+/* The port and the host of an address come as two words, or one of them. */
+static int add_start_port(const ew__settings *s, ew_app *app) {
+    const ew__start *port = &s->start[EW_START_PORT], *host = &s->start[EW_START_HOST];
+    const ew__start *given = host->value ? host : port;
+    const char *at = host->value ? host->value : "127.0.0.1";
     char listener[160];
-    uint64_t port = 0;
-    if (s->port && (!ew__u64_parse(ew_str_from(s->port), &port) || port > 65535)) {
-        return usage_errorf(s, "--port", s->port, "not a number from 0 to 65535");
+    uint64_t number = 0;
+    if (port->value && (!ew__u64_parse(ew_str_from(port->value), &number) || number > 65535)) {
+        return usage_errorf(s, port->word->name, port->value, "not a number from 0 to 65535");
     }
-    bool bare_v6 = strchr(host, ':') && host[0] != '[';
-    (void)snprintf(listener, sizeof listener, "stepflow=%s%.100s%s:%u", bare_v6 ? "[" : "", host, bare_v6 ? "]" : "",
-                   (unsigned)port);
+    bool bare_v6 = strchr(at, ':') && at[0] != '[';
+    (void)snprintf(listener, sizeof listener, "%s=%s%.100s%s:%u", given->word->wire, bare_v6 ? "[" : "", at,
+                   bare_v6 ? "]" : "", (unsigned)number);
     ew_err err = ew_app_listen(app, listener);
-    if (err == EW_EINVAL && s->host) {
-        return usage_errorf(s, "--host", host, "the host is neither localhost nor an IP address");
+    if (err == EW_OK) {
+        return 0;
     }
-    const char *more = ew_app_error(app);
-    return err == EW_OK ? 0
-                        : usage_errorf(s, s->host ? "--host" : "--port", s->host ? host : s->port,
-                                       *more ? more : ew_err_text(err));
+    const char *more = *ew_app_error(app) ? ew_app_error(app) : ew_err_text(err);
+    more = err == EW_EINVAL && host->value ? "the host is neither localhost nor an IP address" : more;
+    return usage_errorf(s, given->word->name, given->value, more);
 }
 
 int ew__settings_apply(ew__settings *s, ew_app *app) {
@@ -591,19 +601,19 @@ int ew__settings_apply(ew__settings *s, ew_app *app) {
     }
     for (size_t i = 0; i < s->n_connects && !bad; i++) {
         bad = add(s, app, ew_app_connect, "--connect", s->connects[i]);
-        by_hand = by_hand || (s->manager && strcmp(s->manager, s->connects[i]) == 0);
+        by_hand = by_hand || (s->manager.value && strcmp(s->manager.value, s->connects[i]) == 0);
     }
     for (size_t i = 0; i < s->n_imports && !bad; i++) {
         bad = add(s, app, add_import, "--import", s->imports[i]);
     }
-    if (!bad && s->manager && !by_hand) {
-        bad = add(s, app, ew_app_connect, "GENKIT_REFLECTION_V2_SERVER", s->manager);
+    if (!bad && s->manager.value && !by_hand) {
+        bad = add(s, app, ew_app_connect, s->manager.word->name, s->manager.value);
     }
-    if (!bad && s->runner) {
-        bad = add_runner(s, app);
+    if (!bad && s->start[EW_START_LISTEN].value) {
+        bad = add_start_listen(s, app);
     }
-    if (!bad && (s->port || s->host)) {
-        bad = add_stepflow(s, app);
+    if (!bad && (s->start[EW_START_PORT].value || s->start[EW_START_HOST].value)) {
+        bad = add_start_port(s, app);
     }
     if (!bad && s->stdio) {
         bad = add(s, app, ew_app_listen, "--stdio", "stdio");

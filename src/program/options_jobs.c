@@ -19,7 +19,7 @@ static int no_memory(const ew__settings *s) {
     return EXIT_FAILURE;
 }
 
-int ew__settings_find_rrq(ew__settings *s) {
+int ew__settings_find_config(ew__settings *s) {
     ew__rrq_variables variables;
     if (s->store || s->has_jobs || store_variable()) {
         return -1;

@@ -5,7 +5,8 @@
  */
 #include "program/config.h"
 #include "program/main.h"
-#include "base/opt.h"
+#include "base/parse.h"
+#include "program/serve_options.h"
 
 static bool read_status(ew_str name, uint32_t *set) {
     ew_status status;

@@ -5,6 +5,7 @@
  */
 #include "program/main.h"
 #include "program/default_store.h"
+#include "base/folders.h"
 #include "io/sandbox.h"
 #include <errno.h>
 #include <stdio.h>

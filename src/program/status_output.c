@@ -47,6 +47,17 @@ void ew__say_frame(void *ud, const ew_frame *frame) {
 
 /* ---- where it listens ---- */
 
+/* The wire by which managers are dialled. */
+static const char *manager_wire(void) {
+    const ew_start_word *word;
+    for (size_t i = 0; (word = ew_start_word_at(i)) != NULL; i++) {
+        if (word->role == EW_START_CONNECT) {
+            return word->wire;
+        }
+    }
+    return "";
+}
+
 void ew__say_json(const ew_app *app) {
     char line[2048];
     for (size_t i = 0; i < ew_app_listeners(app); i++) {
@@ -64,7 +75,7 @@ void ew__say_json(const ew_app *app) {
     }
     for (size_t i = 0; i < app->n_connects; i++) {
         int n = ew_json_format(line, sizeof line, "{\"event\":\"connecting\",\"wire\":%Q,\"address\":%Q}\n",
-                               "reflection", app->connects[i]->text);
+                               manager_wire(), app->connects[i]->text);
         if (n > 0 && (size_t)n < sizeof line) {
             ew__write_all(STDOUT_FILENO, line, (size_t)n);
         }
@@ -159,7 +170,7 @@ void ew__say_table(ew_app *app, const char *name) {
         }
     }
     for (size_t i = 0; i < app->n_connects; i++) {
-        (void)printf("  %-10s dials %s%s%s\n", "reflection", bold, app->connects[i]->text, plain);
+        (void)printf("  %-10s dials %s%s%s\n", manager_wire(), bold, app->connects[i]->text, plain);
     }
     say_peers(app);
     if (sample_address(app, address, sizeof address) && sample_call(app, action, sizeof action, input, sizeof input)) {

@@ -14,8 +14,15 @@ typedef struct ew__target_option {
     uint32_t clear, set; /* bits of ew__site.options */
 } ew__target_option;
 
+/* A text about the wire for the help of the program: the texts of all wires for a topic are joined (wire/texts.h). */
+typedef struct ew__wire_note {
+    const char *topic;
+    const char *text;
+    unsigned rank; /* the lowest rank is first, then the order of the wires */
+} ew__wire_note;
+
 /* Client options that only targets of some wires take: bits of ew__descriptor.takes. */
-enum { EW__TAKES_PROCESSES = 1 << 0, EW__TAKES_BLOBS = 1 << 1 };
+enum { EW__TAKES_PROCESSES = 1 << 0, EW__TAKES_BLOBS = 1 << 1, EW__TAKES_TELEMETRY = 1 << 2 };
 
 typedef struct ew__descriptor {
     const ew_wire_info *info;           /* NULL: another wire of the same folder has it */
@@ -23,6 +30,7 @@ typedef struct ew__descriptor {
     const ew_listener_name *listeners;  /* ended by one without name; NULL: none */
     const ew_start_word *start;         /* ended by one without name; NULL: none */
     const char *const *start_variables; /* NULL-ended, "NAME=VALUE": of each program that is started; NULL: none */
+    const ew__wire_note *notes;         /* ended by one without topic; NULL: none */
     const ew__target_option *options;   /* ended by one without text; NULL: none */
     unsigned takes;                     /* EW__TAKES_... */
     const char *refusal;                /* for people: which targets take these options */

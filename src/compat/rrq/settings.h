@@ -33,6 +33,9 @@ const char *ew__rrq_variable(void *ud, const char *name);
 /* For the tests: takes the text of a .env file. EW_OK, EW_ENOMEM. */
 ew_err ew__rrq_variables_read(ew__rrq_variables *variables, ew_str text);
 
+/* An ew__config_parse_fn: ew__rrq_parse with RRQ's variables. */
+ew_err ew__rrq_load(const ew_env *env, ew_str toml, const char *folder, ew__config **ret_config);
+
 /* Where RRQ finds its file: RRQ_CONFIG, else rrq.toml in the current folder; NULL: there is none. Borrowed. */
 const char *ew__rrq_find(ew__rrq_variables *variables);
 

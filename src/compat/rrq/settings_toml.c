@@ -4,7 +4,6 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "base/opt.h"
 #include "base/util.h"
 #include "compat/rrq/settings.h"
 #include "compat/rrq/toml.h"
@@ -369,7 +368,7 @@ ew_err ew__rrq_parse(const ew_env *env, ew_str toml, const char *folder, ew__var
     if (!config) {
         return EW_ENOMEM;
     }
-    config->rrq = true;
+    config->foreign = true;
     ew_err err = ew__toml_read(&config->arena, toml, &config->problems, &root);
     if (err == EW_OK) {
         making m = {.reading = {&config->arena, &config->problems, config->folder}, .config = config};
@@ -383,4 +382,14 @@ ew_err ew__rrq_parse(const ew_env *env, ew_str toml, const char *folder, ew__var
         make_schedules(&m);
     }
     return ew__config_finish(config, err, ret_config);
+}
+
+ew_err ew__rrq_load(const ew_env *env, ew_str bytes, const char *folder, ew__config **ret_config) {
+    ew__rrq_variables variables;
+    ew_err err = ew__rrq_variables_init(&variables, env);
+    if (err == EW_OK) {
+        err = ew__rrq_parse(env, bytes, folder, ew__rrq_variable, &variables, ret_config);
+    }
+    ew__rrq_variables_done(&variables);
+    return err;
 }

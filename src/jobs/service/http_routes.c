@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "jobs/service/http.h"
-#include "base/opt.h"
+#include "base/parse.h"
 #include "base/when.h"
 #include <stdio.h>
 

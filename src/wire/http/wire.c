@@ -91,7 +91,30 @@ static const ew_listener_name listeners[] = {
     {.name = NULL},
 };
 
-static const ew__descriptor about = {.info = &info, .schemes = schemes, .listeners = listeners};
+static const ew__wire_note notes[] = {
+    {"target", "http://HOST:PORT,", 0},
+    {"call",
+     "  everywire call http://127.0.0.1:3400 greet '{\"name\":\"Ada\"}'\n"
+     "  everywire call http://127.0.0.1:3400 count '{\"n\":5,\"delay_ms\":200}' --stream\n"
+     "  echo '[1,2,3]' | everywire call http://127.0.0.1:3400 sum - --timeout 2s\n",
+     0},
+    {"list",
+     "  everywire list http://127.0.0.1:3400\n"
+     "  everywire list http://127.0.0.1:3400 --json | jq 'keys'\n",
+     0},
+    {"describe",
+     "  everywire describe http://127.0.0.1:3400 greet\n"
+     "  everywire describe http://127.0.0.1:3400 /tool/sha256 --json\n",
+     0},
+    {"bench", "  everywire bench http://127.0.0.1:3400 echo '{\"a\":1}' -c 64\n", 0},
+    {"bench",
+     "  everywire bench http://127.0.0.1:3400 sleep '{\"ms\":5}' --rate 1000 -c 50 --plot sleep.svg\n"
+     "  everywire bench http://127.0.0.1:3400 stream --stream -c 8 --json\n",
+     1},
+    {NULL, NULL, 0},
+};
+
+static const ew__descriptor about = {.info = &info, .schemes = schemes, .listeners = listeners, .notes = notes};
 
 const ew__wire ew__wire_http = {
     .name = "http",

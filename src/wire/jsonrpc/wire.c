@@ -310,7 +310,10 @@ static const ew_scheme schemes[] = {
 };
 
 static const ew_listener_name listeners[] = {
-    {.name = "jsonrpc", .help = "the jsonrpc wire only", .wire = "jsonrpc"},
+    {.name = "jsonrpc",
+     .help = "the jsonrpc wire only",
+     .wire = "jsonrpc",
+     .stdio = "JSON-RPC with whoever started this program"},
     {.name = "jsonrpcs", .help = "the jsonrpc wire only, with TLS", .wire = "jsonrpc", .tls = true},
     {.name = NULL},
 };
@@ -324,7 +327,25 @@ static const ew__target_option options[] = {
     {NULL, 0, 0},
 };
 
-static const ew__descriptor about = {.info = &info, .schemes = schemes, .listeners = listeners, .options = options};
+static const ew__wire_note notes[] = {
+    {"target",
+     " jsonrpc://HOST:PORT, jsonrpc+unix:PATH, or jsonrpc+stdio: with the peer's program behind -- (options behind a "
+     "jsonrpc target: ?framing=lsp Content-Length headers instead of lines, ?params=null send the\nmember params "
+     "without "
+     "input too, as the Go codec requires, ?stream=events the frames of a stream are {\"chunk\":C}, {\"result\":R} or "
+     "{\"error\":E}, ?discover=no\nthe peer is not everywire; join several by &);",
+     0},
+    {"call",
+     "  printf '1\\n2\\n' | everywire call jsonrpc://127.0.0.1:3400 sum --input-stream --stream\n"
+     "  everywire call jsonrpc+stdio: initialize '{}' -- ./my-server --stdio\n",
+     0},
+    {"list", "  everywire list jsonrpc+stdio: -- ./my-server --stdio\n", 0},
+    {"bench", "  everywire bench jsonrpc://127.0.0.1:3400 echo '{\"a\":1}' -c 4 -d 16 -t 30s\n", 0},
+    {NULL, NULL, 0},
+};
+
+static const ew__descriptor about = {
+    .info = &info, .schemes = schemes, .listeners = listeners, .notes = notes, .options = options};
 
 const ew__wire ew__wire_jsonrpc = {
     .name = "jsonrpc",

@@ -522,10 +522,11 @@ static const ew_wire_info info = {
     .name = "reflection",
     .title = "Genkit",
     .can = EW_WIRE_SERVES | EW_WIRE_CALLS | EW_WIRE_CHUNKS | EW_WIRE_INPUT | EW_WIRE_CANCEL | EW_WIRE_TRACE |
-           EW_WIRE_CONTEXT | EW_WIRE_LIST,
+           EW_WIRE_CONTEXT | EW_WIRE_LABELS | EW_WIRE_LIST,
 };
 
-#define HINT "a runtime dials us when it is started with GENKIT_ENV=dev GENKIT_REFLECTION_V2_SERVER="
+#define START "GENKIT_ENV=dev GENKIT_REFLECTION_V2_SERVER="
+#define HINT "a runtime dials us when it is started with " START
 
 static const ew_scheme schemes[] = {
     {.text = "reflection://",
@@ -535,7 +536,10 @@ static const ew_scheme schemes[] = {
      .wire = "reflection",
      .reach = EW_REACH_LISTEN,
      .command = EW_SCHEME_COMMAND_MAY,
-     .http = true},
+     .http = true,
+     .dialler = "a Genkit runtime",
+     .dial_how = START,
+     .dial_url = "ws://"},
     {.text = "reflections://",
      .form = "reflections://HOST:PORT",
      .help = "Genkit runtimes that dial us, with TLS",
@@ -544,7 +548,10 @@ static const ew_scheme schemes[] = {
      .reach = EW_REACH_LISTEN,
      .command = EW_SCHEME_COMMAND_MAY,
      .tls = true,
-     .http = true},
+     .http = true,
+     .dialler = "a Genkit runtime",
+     .dial_how = START,
+     .dial_url = "wss://"},
     {.text = NULL},
 };
 
@@ -571,8 +578,38 @@ static const ew_start_word start[] = {
 
 static const char *const start_variables[] = {"GENKIT_ENV=dev", NULL};
 
-static const ew__descriptor about = {
-    .info = &info, .schemes = schemes, .listeners = listeners, .start = start, .start_variables = start_variables};
+static const ew__wire_note notes[] = {
+    {"target",
+     " reflection://HOST:PORT listens there and waits for Genkit runtimes, or for the one that is started by the "
+     "program "
+     "behind --;",
+     0},
+    {"action",
+     "; on reflection also RUNTIME:KEY,\n"
+     "          where several runtimes have the same",
+     0},
+    {"import", "reflection://HOST:PORT: those of runtimes\nthat dial us there; ", 0},
+    {"serve",
+     "  everywire serve --demo --connect ws://localhost:3200\n"
+     "  genkit start -- everywire serve --demo\n",
+     0},
+    {"call",
+     "  everywire call reflection://127.0.0.1:3200 greet '\"Ada\"' --stream\n"
+     "  everywire call reflection://127.0.0.1:0 greet '\"Ada\"' -- node app.js\n",
+     0},
+    {"list", "  everywire list reflection://127.0.0.1:0 -- node app.js\n", 0},
+    {"describe", "  everywire describe reflection://127.0.0.1:0 greet -- node app.js\n", 0},
+    {"bench", "  everywire bench reflection://127.0.0.1:0 greet '\"Ada\"' -d 32 -- node app.js\n", 3},
+    {NULL, NULL, 0},
+};
+
+static const ew__descriptor about = {.info = &info,
+                                     .schemes = schemes,
+                                     .listeners = listeners,
+                                     .start = start,
+                                     .start_variables = start_variables,
+                                     .notes = notes,
+                                     .takes = EW__TAKES_TELEMETRY};
 
 const ew__wire ew__wire_reflection = {
     .name = "reflection",

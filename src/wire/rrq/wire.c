@@ -428,7 +428,7 @@ static const ew_wire_info info = {
     .name = "rrq",
     .title = "RRQ",
     .can = EW_WIRE_SERVES | EW_WIRE_CALLS | EW_WIRE_CANCEL | EW_WIRE_DEADLINE | EW_WIRE_TRACE | EW_WIRE_CONTEXT |
-           EW_WIRE_LIST,
+           EW_WIRE_LABELS | EW_WIRE_LIST | EW_WIRE_OBJECT,
 };
 
 #define HINT "is the runner running? what stands behind -- is started as one"
@@ -472,6 +472,27 @@ static const ew_start_word start[] = {
     {.name = NULL},
 };
 
+static const ew__wire_note notes[] = {
+    {"target",
+     " rrq://HOST:PORT is an RRQ runner, and a program behind -- is started first, told by --tcp-socket to listen "
+     "there "
+     "(port 0 picks a free one for both);",
+     0},
+    {"drain", ", for an RRQ\nrunner 100ms", 0},
+    {"serve", "  everywire serve --demo --tcp-socket 127.0.0.1:9000\n", 0},
+    {"serve import",
+     "  everywire serve --import rrq://127.0.0.1:9000 --import py=http://127.0.0.1:8080\n"
+     "  everywire serve --import 'rrq://127.0.0.1:9000#send_email,resize'\n",
+     0},
+    {"call",
+     "  everywire call rrq://127.0.0.1:9000 send_email '{\"to\":\"a@b\"}' -- rrq-runner --settings "
+     "app.runner.settings\n",
+     0},
+    {"list", "  everywire list rrq://127.0.0.1:9000\n", 0},
+    {"bench", "  everywire bench rrq://127.0.0.1:9000 echo '{}' -n 100000 --timeout 1s\n", 2},
+    {NULL, NULL, 0},
+};
+
 /*
  * drain_ms: RRQ asks a runner to end when it has drained, or given up, the jobs itself. It ends its runners one after
  * the other, with 2 s for all of them before it goes without giving back its jobs.
@@ -480,6 +501,7 @@ static const ew__descriptor about = {.info = &info,
                                      .schemes = schemes,
                                      .listeners = listeners,
                                      .start = start,
+                                     .notes = notes,
                                      .takes = EW__TAKES_PROCESSES,
                                      .refusal = "processes are for an rrq:// target with a command",
                                      .drain_ms = 100};

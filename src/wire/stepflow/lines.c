@@ -255,7 +255,8 @@ static const ew_scheme schemes[] = {
      .reach = EW_REACH_CHILD,
      .command = EW_SCHEME_COMMAND_MUST,
      .slow_start = true,
-     .rest = ""},
+     .rest = "",
+     .rank = 2},
     {.text = NULL},
 };
 
@@ -280,10 +281,32 @@ static const ew_start_word start[] = {
     {.name = NULL},
 };
 
+static const ew__wire_note notes[] = {
+    {"target",
+     " stepflow+http://HOST:PORT[/PATH] is a Stepflow component server, and so is the program behind -- after "
+     "stepflow+stdio:, or after stepflow+http:, where it says by a line {\"port\":N} on its standard output where it "
+     "listens;",
+     0},
+    {"serve", "  everywire serve --demo --port 8080\n", 0},
+    {"call",
+     "  everywire call stepflow+http://127.0.0.1:8080 /my_component '{\"text\":\"hi\"}'\n"
+     "  everywire call stepflow+stdio: /my_component '{\"text\":\"hi\"}' --blobs sqlite:blobs.db -- python "
+     "server.py\n",
+     0},
+    {"list",
+     "  everywire list stepflow+stdio: -- python server.py\n"
+     "  everywire list stepflow+http: -- stepflow_worker\n",
+     0},
+    {"describe", "  everywire describe stepflow+http://127.0.0.1:8080 /my_component\n", 0},
+    {"bench", "  everywire bench stepflow+stdio: /my_component '{\"text\":\"hi\"}' -d 8 -- python server.py\n", 2},
+    {NULL, NULL, 0},
+};
+
 static const ew__descriptor about = {.info = &info,
                                      .schemes = schemes,
                                      .listeners = listeners,
                                      .start = start,
+                                     .notes = notes,
                                      .takes = EW__TAKES_BLOBS,
                                      .refusal = EW__SF_BLOBS_REFUSAL};
 

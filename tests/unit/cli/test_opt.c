@@ -1,8 +1,10 @@
 /*
- * Options, durations, nearest names: base/opt.c as the command line uses it.
+ * Options, durations, nearest names: base/opt.c, parse.c and suggestion.c as the command line uses it.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/opt.h"
+#include "base/parse.h"
+#include "base/suggestion.h"
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -104,7 +106,7 @@ static void test_cli_opt__help(void **state) {
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    ew__opts_help(out, table);
+    ew__opts_help(out, table, NULL);
     assert_int_equal(fclose(out), 0);
     assert_string_equal(text, "  -l, --listen ADDR  where\n"
                               "                     else\n"

@@ -95,7 +95,7 @@ static void test_rrq__all(void **state) {
     const ew__config_queue *queues = jobs->queues.items;
     const ew__config_schedule *crons = jobs->schedules.items;
     const ew_jobs_options *options = &jobs->defaults.options;
-    assert_true(config->rrq && !jobs->worker.on && jobs->retry.jitter);
+    assert_true(config->foreign && !jobs->worker.on && jobs->retry.jitter);
     assert_string_equal(jobs->store, "redis://redis.example:6380/2");
     assert_string_equal(options->queue, "work");
     assert_string_equal(jobs->dlq, "dead");

@@ -33,7 +33,9 @@ static result read_words(uint64_t own_drain_ms, const char *const *words) {
     ew__arena_init(&arena, ew_env_default(), NULL, 0);
     assert_int_equal(ew__settings_init(&s, app, &arena, argc), EW_OK);
     assert_int_equal(ew__settings_read(&s, argc, argv), -1);
-    result r = {.drain_ms = s.options.drain_ms, .runner = s.runner, .from = s.runner_from};
+    result r = {.drain_ms = s.options.drain_ms,
+                .runner = s.start[EW_START_LISTEN].value,
+                .from = s.start[EW_START_LISTEN].word ? s.start[EW_START_LISTEN].word->name : NULL};
     ew__arena_done(&arena);
     (void)ew_app_free(app);
     return r;
