@@ -51,7 +51,7 @@ static void on_closed(ew__stream *stream, ew_err why) {
     ew__out_done(&process->out);
     if (process->heard)
         ew__child_errors_done(&process->said);
-    if (process->state != EW__PROCESS_ENDED) /* nobody told us how */
+    if (process->state != EW__PROCESS_ENDED) /* the exit status is unknown */
         note_end(process);
     process->closed(process);
 }

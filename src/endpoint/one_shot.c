@@ -19,7 +19,7 @@ struct ew__one_shot {
     ew__stream stream;
     ew__out out;
     ew__timer timer;
-    ew__tap *tap; /* NULL: nobody looks on */
+    ew__tap *tap; /* NULL: not observed */
 };
 
 typedef struct ew__one_shot one_shot;

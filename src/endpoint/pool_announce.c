@@ -85,7 +85,7 @@ static void check_down(announce_pool *self) {
         return;
     self->state = DOWN;
     stop_timer(self);
-    pool->site.greeting = (ew__greeting){.state = 0}; /* nobody of the next process has heard of us */
+    pool->site.greeting = (ew__greeting){.state = 0}; /* the next process has not been greeted */
     serve(pool, NULL);
 }
 
@@ -210,7 +210,7 @@ static bool dial_failed(ew__pool *pool, const char *detail) {
 static void try_again(announce_pool *self) {
     char problem[450];
     self->later = false;
-    if (!self->dials.core.queue.calls.first) { /* nobody waits any more; who comes next tries again */
+    if (!self->dials.core.queue.calls.first) { /* no call waits any more; the next one tries again */
         self->state = UP;
     } else if (executor_of(self)->now >= self->until) {
         (void)snprintf(problem, sizeof problem, "%.150s does not accept connections on %.200s after %g s",
@@ -282,7 +282,7 @@ static void on_time(ew__timer *timer, uint64_t now) {
     case TRIES:
         try_again(self);
         break;
-    case ENDS: /* somebody else holds its ends of the connections, or of its output */
+    case ENDS: /* another process holds its ends of the connections, or of its output */
         self->cut = true;
         (void)ew__managed_process_close(&self->process);
         check_down(self);

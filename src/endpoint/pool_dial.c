@@ -27,10 +27,10 @@ static bool is_session(const ew__pool *pool) { return (pool->wire->caps & EW__CA
 static ew__link *roomy_link(ew__list_node *node) { return EW__ITEM(node, ew__link, roomy_node); }
 
 /*
- * The row of those that may have room. One that says it has room joins; one that is found full leaves. So nobody looks
- * at a thousand full ones to find the one whose call has just ended. The one that was used last comes first, unless they
- * take turns: a session is filled up before another is used, and of those that carry one call the others become idle and
- * are closed.
+ * The list of links that may have room. A link joins when it reports room and leaves when it is found full. So a call
+ * does not search a thousand full links for the one whose call has just ended. The link that was used last comes first,
+ * unless they take turns: a session is filled up before another is used, and of links that carry one call the others
+ * become idle and are closed.
  */
 static void row_join(ew__dial_pool *self, ew__link *link, bool front) {
     if (link->roomy)
@@ -330,7 +330,7 @@ static bool can_wait(ew__dial_pool *self, uint64_t per_link, uint32_t n_coming) 
     uint64_t few = n_coming * per_link + per_link / CROWD_SHARE;
     if (!oldest || pool->queue.n >= few || !(n_coming || has_live_link(pool)))
         return false;
-    uint64_t until = oldest->since + EW__MS(PATIENCE_MS); /* nobody waits for longer than the first */
+    uint64_t until = oldest->since + EW__MS(PATIENCE_MS); /* no call waits for longer than the first */
     if (executor->now >= until)
         return false;
     return ew__timer_active(&self->patience) ||

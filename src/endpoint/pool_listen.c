@@ -233,13 +233,13 @@ static void on_look(ew__timer *timer, uint64_t now) {
     serve_all(ew__container_of(timer, listen_pool, look));
 }
 
-/* The program, if there is one: a call waits, and nobody is there who could have it. */
+/* Starts the program, if the pool has one: a call waits, and no runtime is connected. */
 static void start_if_needed(listen_pool *self) {
     if (self->runtimes.n == 0 && self->core.queue.calls.first)
         ew__managed_process_start(&self->process);
 }
 
-/* A call at the end of the queue overtakes nobody: whoever waits before it for the same runtime waits for room. */
+/* A call at the end of the queue overtakes no other: those before it for the same runtime wait for room. */
 static void serve(ew__pool *pool, struct ew__pool_wait *fresh) {
     listen_pool *self = self_of(pool);
     start_if_needed(self);

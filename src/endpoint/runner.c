@@ -359,7 +359,7 @@ static void on_time(ew__timer *timer, uint64_t now) {
     case EW__RUNNER_PROVES:
         give_up(runner);
         break;
-    case EW__RUNNER_ENDS: /* somebody else holds its end of the connection */
+    case EW__RUNNER_ENDS: /* another process holds its end of the connection */
         if (runner->link && !runner->dial)
             ew__link_close(runner->link, EW_ECLOSED);
         break;
