@@ -36,7 +36,7 @@ ew_err ew__app_failed(ew_app *app, ew_err err, const char *what) {
 
 ew_err ew__app_may_change(ew_app *app, const char *what) {
     app->error[0] = '\0';
-    return app->started ? ew__app_fail(app, EW_EINVAL, "%s: the app has been started already", what) : EW_OK;
+    return app->lifecycle.started ? ew__app_fail(app, EW_EINVAL, "%s: the app has been started already", what) : EW_OK;
 }
 
 /* ---- options ---- */
@@ -90,7 +90,7 @@ static ew_err copy_hosts(ew_app *app, const char *const *hosts) {
 
 ew_err ew__app_configure(ew_app *app, const ew_app_options *options) {
     static const ew_app_options none;
-    if (app->started)
+    if (app->lifecycle.started)
         return EW_EINVAL;
     if (!options)
         options = &none;
@@ -143,8 +143,8 @@ static void destroy(ew_app *app) {
     ew__sources_done(app);
     ew__app_tls_free(app);
     ew__registry_done(&app->registry);
-    pthread_cond_destroy(&app->changed);
-    pthread_mutex_destroy(&app->lock);
+    pthread_cond_destroy(&app->lifecycle.changed);
+    pthread_mutex_destroy(&app->lifecycle.lock);
     pthread_mutex_destroy(&app->instance.lock);
     ew__app_plugins plugins = app->plugins;
     ew__budget *budget = app->budget;
@@ -170,9 +170,9 @@ ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
         ew__budget_release(budget);
         return NULL;
     }
-    pthread_mutex_init(&app->lock, NULL);
+    pthread_mutex_init(&app->lifecycle.lock, NULL);
     pthread_mutex_init(&app->instance.lock, NULL);
-    pthread_cond_init(&app->changed, NULL);
+    pthread_cond_init(&app->lifecycle.changed, NULL);
     app->remotes.app = app;
     ew__sources_init(&app->sources);
     app->name = copy_text(app->env, name ? name : "everywire");
@@ -188,7 +188,7 @@ ew_app *ew_app_new(const char *name) { return ew_app_new_with(name, NULL); }
 ew_app *ew_app_free(ew_app *app) {
     if (!app)
         return NULL;
-    if (app->started && !ew__app_end(app))
+    if (app->lifecycle.started && !ew__app_end(app))
         return NULL; /* a handler still holds a call: leaking is the safe choice */
     if (app->workers)
         (void)ew__workers_free(app->workers, 0); /* never started */
@@ -238,9 +238,9 @@ ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler, void *
         set_error(app, "action %.120s: %s", key, schema ? why : ew_err_text(err));
         return err;
     }
-    pthread_mutex_lock(&app->lock);
-    bool running = app->started && !app->stopped;
-    pthread_mutex_unlock(&app->lock);
+    pthread_mutex_lock(&app->lifecycle.lock);
+    bool running = app->lifecycle.started && !app->lifecycle.stopped;
+    pthread_mutex_unlock(&app->lifecycle.lock);
     if (running)
         ew__app_refresh(app);
     return EW_OK;
@@ -354,7 +354,7 @@ bool ew_app_listener_tls(const ew_app *app, size_t index) {
     return index < ew_app_listeners(app) && app->listeners[index].tls;
 }
 
-size_t ew_app_listeners(const ew_app *app) { return app->started ? app->n_listeners : 0; }
+size_t ew_app_listeners(const ew_app *app) { return app->lifecycle.started ? app->n_listeners : 0; }
 
 ew_err ew_app_listener(const ew_app *app, size_t index, const char **ret_wire, const char **ret_address,
                        int *ret_port) {

@@ -56,6 +56,19 @@ typedef struct ew__app_listener {
     bool for_peers; /* an import: those who have actions dial us there */
 } ew__app_listener;
 
+/* From the start to the end (run.c). */
+typedef struct ew__app_lifecycle {
+    bool only_stdio;       /* standard input is the only listener: the app ends with it */
+    ew__timer drain_timer; /* on the first loop */
+    atomic_bool draining;
+    atomic_bool cut;          /* the end came before all calls had ended */
+    atomic_bool close_wanted; /* all but the worker is ready for the end */
+    pthread_mutex_t lock;     /* of the members below */
+    pthread_cond_t changed;
+    size_t running; /* loops that still run */
+    bool started, stopped, leaked;
+} ew__app_lifecycle;
+
 struct ew_app {
     const ew_env *env; /* of the budget */
     ew__budget *budget;
@@ -95,15 +108,7 @@ struct ew_app {
     ew__app_telemetry telemetry;
     atomic_uint live_calls, connections;
     atomic_bool spinning; /* one of the loops polls instead of sleeping */
-    atomic_bool draining;
-    bool only_stdio;          /* it serves nobody but who started it: ends with standard input */
-    atomic_bool cut;          /* the end came before all calls had ended */
-    atomic_bool close_wanted; /* all but the worker is ready for the end */
-    ew__timer drain_timer;    /* on the first loop */
-    pthread_mutex_t lock;     /* of the states below */
-    pthread_cond_t changed;
-    size_t running; /* loops that still run */
-    bool started, stopped, leaked;
+    ew__app_lifecycle lifecycle;
     ew__tapping tapping;
     char error[512];
 };

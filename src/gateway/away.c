@@ -81,7 +81,7 @@ static void on_open(ew_call *call) {
     ew__executor *executor = call->executor;
     ew__app_loop *loop = ew__container_of(ew__loop_of(executor), ew__app_loop, loop);
     bool full = loop->away.n >= executor->limits->client_queue;
-    bool ends = loop->closing || atomic_load(&loop->app->draining);
+    bool ends = loop->closing || atomic_load(&loop->app->lifecycle.draining);
     away_call *waiting = full || ends ? NULL : ew__arena_alloc(&call->arena, sizeof *waiting);
     if (!waiting) {
         fail_away(call);

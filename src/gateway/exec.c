@@ -94,7 +94,7 @@ static ew_err start(ew__source *source) {
     pthread_mutex_lock(&app->sources.lock);
     ew_err err = app->sources.silent ? EW_ECLOSED : offer(self);
     self->open = err == EW_OK;
-    if (err == EW_OK && app->started)
+    if (err == EW_OK && app->lifecycle.started)
         ew__executor_post(self->upstream.executor, &self->settle_task);
     else if (err == EW_OK)
         settle(&self->settle_task); /* no thread runs the loop yet */

@@ -49,7 +49,7 @@ static void free_runners(ew__app_jobs *self) {
 
 ew_err ew__app_add_worker(ew_app *app, const ew_worker_options *options) {
     char problem[sizeof app->error] = "";
-    if (app->started || !app->jobs || app->jobs->works) {
+    if (app->lifecycle.started || !app->jobs || app->jobs->works) {
         (void)snprintf(app->error, sizeof app->error, "a worker wants ew_app_jobs before it, and is made once");
         return EW_EINVAL;
     }
@@ -213,7 +213,7 @@ void ew__app_jobs_stop(ew_app *app) {
     ew__app_jobs *self = app->jobs;
     if (!self || !self->worker || atomic_load(&self->over))
         return;
-    if (atomic_load(&app->draining))
+    if (atomic_load(&app->lifecycle.draining))
         atomic_store(&self->stop_now, true);
     if (atomic_exchange(&self->stop_sent, true))
         return;

@@ -267,7 +267,7 @@ static ew__away *new_away(ew__remote *remote, ew__app_loop *loop) {
     ew_app *app = loop->app;
     uint64_t grace_ms = ew__app_runtime_grace_ms(app);
     ew__executor *executor = &loop->loop.executor;
-    if (grace_ms == 0 || remote->n_actions == 0 || loop->closing || atomic_load(&app->draining))
+    if (grace_ms == 0 || remote->n_actions == 0 || loop->closing || atomic_load(&app->lifecycle.draining))
         return NULL;
     ew__away *away = ew__zalloc(app->env, sizeof *away);
     if (!away)

@@ -18,10 +18,10 @@
 
 static void loop_ended(ew__app_loop *loop) {
     ew_app *app = loop->app;
-    pthread_mutex_lock(&app->lock);
-    if (--app->running == 0)
-        pthread_cond_broadcast(&app->changed);
-    pthread_mutex_unlock(&app->lock);
+    pthread_mutex_lock(&app->lifecycle.lock);
+    if (--app->lifecycle.running == 0)
+        pthread_cond_broadcast(&app->lifecycle.changed);
+    pthread_mutex_unlock(&app->lifecycle.lock);
 }
 
 static void on_handles_closed(ew__loop *handles, void *ud) {
@@ -33,7 +33,7 @@ static void on_handles_closed(ew__loop *handles, void *ud) {
 
 static void close_loop_handles(ew__app_loop *loop) {
     if (loop == loop->app->loops) /* it lives on the first loop */
-        ew__timer_stop(&loop->loop.executor.timers, &loop->app->drain_timer);
+        ew__timer_stop(&loop->loop.executor.timers, &loop->app->lifecycle.drain_timer);
     ew__loop_close(&loop->loop, on_handles_closed, loop);
 }
 
@@ -72,7 +72,7 @@ static void on_server_closed(ew__server *server) { on_part_closed(server->ud); }
 
 static void close_loop(ew__task *task) {
     ew__app_loop *loop = ew__container_of(task, ew__app_loop, close_task);
-    bool now = atomic_load(&loop->app->cut);
+    bool now = atomic_load(&loop->app->lifecycle.cut);
     if (!loop->closing)
         loop->n_open = 1 + ew__app_connects_count(loop) + ew__app_outbound_count(loop) + ew__parts_count(loop);
     loop->closing = true;
@@ -93,7 +93,7 @@ static void close_loop_and_reopen(ew__task *task) {
 
 /* While the worker has jobs nothing closes; its end comes back here. */
 static void close_all(ew_app *app) {
-    atomic_store(&app->close_wanted, true);
+    atomic_store(&app->lifecycle.close_wanted, true);
     if (!ew__app_jobs_over(app))
         return;
     for (size_t i = 0; i < app->n_loops; i++) {
@@ -112,29 +112,29 @@ static void on_calls_idle(ew__executor *executor) {
         end_loop(loop);
         return;
     }
-    if (atomic_load(&app->draining) && atomic_load(&app->live_calls) == 0)
+    if (atomic_load(&app->lifecycle.draining) && atomic_load(&app->live_calls) == 0)
         close_all(app);
 }
 
 static void on_drain_over(ew__timer *timer, uint64_t now) {
-    ew_app *app = ew__container_of(timer, ew_app, drain_timer);
+    ew_app *app = ew__container_of(timer, ew_app, lifecycle.drain_timer);
     (void)now;
     if (atomic_load(&app->live_calls) > 0 && ew__app_jobs_over(app)) /* the worker's own end hands its jobs back */
-        atomic_store(&app->cut, true);
+        atomic_store(&app->lifecycle.cut, true);
     close_all(app);
 }
 
 uint64_t ew__app_drain_ms(const ew_app *app) { return app->drain_ms ? app->drain_ms : DRAIN_MS; }
 
 void ew__app_worker_over(ew_app *app) {
-    if (!atomic_load(&app->draining)) {
+    if (!atomic_load(&app->lifecycle.draining)) {
         ew_app_stop(app);
         return;
     }
-    if (!atomic_load(&app->close_wanted))
+    if (!atomic_load(&app->lifecycle.close_wanted))
         return; /* other calls have time left */
     if (atomic_load(&app->live_calls) > 0)
-        atomic_store(&app->cut, true);
+        atomic_store(&app->lifecycle.cut, true);
     close_all(app);
 }
 
@@ -148,8 +148,9 @@ static void drain_loop(ew__task *task) {
     ew__away_close(loop); /* runtimes that come back now are refused */
     if (atomic_load(&app->live_calls) == 0)
         close_all(app);
-    else if (loop == app->loops && ew__timer_set(&executor->timers, &app->drain_timer, end, on_drain_over) != EW_OK)
-        on_drain_over(&app->drain_timer, executor->now);
+    else if (loop == app->loops &&
+             ew__timer_set(&executor->timers, &app->lifecycle.drain_timer, end, on_drain_over) != EW_OK)
+        on_drain_over(&app->lifecycle.drain_timer, executor->now);
 }
 
 static void drain_all(ew_app *app) {
@@ -164,18 +165,18 @@ static void drain_all(ew_app *app) {
 
 /* Under the lock: the loops are freed only after `running` has become zero under it. */
 void ew_app_stop(ew_app *app) {
-    pthread_mutex_lock(&app->lock);
-    if (app->started && app->running > 0) {
+    pthread_mutex_lock(&app->lifecycle.lock);
+    if (app->lifecycle.started && app->lifecycle.running > 0) {
         ew__app_jobs_stop(app);
-        if (!atomic_exchange(&app->draining, true)) {
+        if (!atomic_exchange(&app->lifecycle.draining, true)) {
             drain_all(app);
         } else { /* the second time */
             if (atomic_load(&app->live_calls) > 0 && ew__app_jobs_over(app))
-                atomic_store(&app->cut, true);
+                atomic_store(&app->lifecycle.cut, true);
             close_all(app);
         }
     }
-    pthread_mutex_unlock(&app->lock);
+    pthread_mutex_unlock(&app->lifecycle.lock);
 }
 
 /* ---- metrics ---- */
@@ -271,7 +272,7 @@ static void fail_start(ew_app *app, const ew__app_listener *listener, ew_err err
 /* Whoever started us has nothing more to say: what runs may finish. */
 static void on_stdio_end(ew__server *server) {
     ew_app *app = ((ew__app_loop *)server->ud)->app;
-    if (app->only_stdio && !atomic_load(&app->draining))
+    if (app->lifecycle.only_stdio && !atomic_load(&app->lifecycle.draining))
         ew_app_stop(app);
 }
 
@@ -382,10 +383,10 @@ static ew_err make_loops(ew_app *app, size_t *ret_made) {
 }
 
 static ew_err start_loops(ew_app *app) {
-    pthread_mutex_lock(&app->lock);
-    app->started = true;
-    app->running = app->n_loops;
-    pthread_mutex_unlock(&app->lock);
+    pthread_mutex_lock(&app->lifecycle.lock);
+    app->lifecycle.started = true;
+    app->lifecycle.running = app->n_loops;
+    pthread_mutex_unlock(&app->lifecycle.lock);
     if (app->host) {
         ew__loop_adopt_thread(&app->loops[0].loop);
         return EW_OK;
@@ -393,9 +394,9 @@ static ew_err start_loops(ew_app *app) {
     for (size_t i = 0; i < app->n_loops; i++) {
         if (start_thread(&app->loops[i]) == EW_OK)
             continue;
-        pthread_mutex_lock(&app->lock);
-        app->running -= app->n_loops - i; /* those never ran */
-        pthread_mutex_unlock(&app->lock);
+        pthread_mutex_lock(&app->lifecycle.lock);
+        app->lifecycle.running -= app->n_loops - i; /* those never ran */
+        pthread_mutex_unlock(&app->lifecycle.lock);
         if (i == 0)
             ew__app_jobs_never(app);
         for (size_t k = i; k < app->n_loops; k++) {
@@ -451,7 +452,7 @@ static ew_err start(ew_app *app) {
     app->outbound.open = ew__app_outbound_open;
     name_instance(app);
     bool stdio = served_listeners(app) == 1 && has_stdio(app);
-    app->only_stdio = stdio && app->n_connects == 0;
+    app->lifecycle.only_stdio = stdio && app->n_connects == 0;
     if ((stdio || served_listeners(app) == 0) && app->threads == 0)
         app->threads = 1; /* one connection lives on one loop */
     err = make_loops(app, &made);
@@ -508,17 +509,17 @@ static bool reap(ew_app *app) {
 }
 
 ew_err ew_app_wait(ew_app *app) {
-    if (!app->started || app->host)
+    if (!app->lifecycle.started || app->host)
         return EW_EINVAL;
-    pthread_mutex_lock(&app->lock);
-    while (app->running > 0)
-        pthread_cond_wait(&app->changed, &app->lock);
-    bool first = !app->stopped;
-    app->stopped = true;
-    pthread_mutex_unlock(&app->lock);
+    pthread_mutex_lock(&app->lifecycle.lock);
+    while (app->lifecycle.running > 0)
+        pthread_cond_wait(&app->lifecycle.changed, &app->lifecycle.lock);
+    bool first = !app->lifecycle.stopped;
+    app->lifecycle.stopped = true;
+    pthread_mutex_unlock(&app->lifecycle.lock);
     if (first)
-        app->leaked = !reap(app);
-    return atomic_load(&app->cut) ? EW_ETIMEOUT : EW_OK;
+        app->lifecycle.leaked = !reap(app);
+    return atomic_load(&app->lifecycle.cut) ? EW_ETIMEOUT : EW_OK;
 }
 
 bool ew__app_end(ew_app *app) {
@@ -526,9 +527,9 @@ bool ew__app_end(ew_app *app) {
     ew_app_stop(app); /* twice: at once */
     if (!app->host) {
         (void)ew_app_wait(app);
-        return !app->leaked;
+        return !app->lifecycle.leaked;
     }
-    while (app->running > 0) /* on the host's thread, not in a callback: its loop is ours to turn */
+    while (app->lifecycle.running > 0) /* on the host's thread, not in a callback: its loop is ours to turn */
         ew__loop_turn(&app->loops[0].loop, true);
     return reap(app);
 }

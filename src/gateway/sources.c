@@ -52,7 +52,7 @@ ew_err ew__app_sources_add(ew_app *app, ew__source *source) {
         n++;
         imports += other->import;
     }
-    if (app->started)
+    if (app->lifecycle.started)
         return EW_EINVAL;
     if (n >= EW__SOURCES_MAX || (source->import && imports >= EW__IMPORTS_MAX))
         return EW_ELIMIT;
@@ -245,7 +245,7 @@ static bool is_among(ew__source *const *sources, size_t n, const ew__source *sou
 
 /* One that cannot start stays, and its calls fail; the next time it is tried again. */
 static void start_late(ew_app *app, ew__source *source) {
-    if (source->started || !app->started)
+    if (source->started || !app->lifecycle.started)
         return;
     app->error[0] = '\0';
     ew_err err = source->ops->start(source);

@@ -87,9 +87,9 @@ static void aim_loop(ew__task *task) {
     ew__app_loop *loop = ew__container_of(task, ew__app_loop, tracing.aim_task);
     ew_app *app = loop->app;
     atomic_store(&loop->tracing.aim_sent, false); /* first: another aim from now on posts again */
-    pthread_mutex_lock(&app->lock);
+    pthread_mutex_lock(&app->lifecycle.lock);
     ew__export_target at = app->telemetry.aim;
-    pthread_mutex_unlock(&app->lock);
+    pthread_mutex_unlock(&app->lifecycle.lock);
     if (aim(loop, &at) != EW_OK)
         ew__log(app->env, EW_LOG_WARN, "telemetry", "no spans are sent: out of memory");
 }
@@ -105,15 +105,15 @@ void ew__app_telemetry_pushed(ew_app *app, ew_str url) {
             ew__log(app->env, EW_LOG_WARN, "telemetry", "a peer's telemetry server is not used: %s", problem);
         return;
     }
-    pthread_mutex_lock(&app->lock); /* the loops are freed only after `running` has become zero under it */
+    pthread_mutex_lock(&app->lifecycle.lock); /* the loops are freed only after `running` has become zero under it */
     telemetry->aim = at;
     telemetry->aimed = true;
-    for (size_t i = 0; i < app->n_loops && app->started && app->running > 0; i++) {
+    for (size_t i = 0; i < app->n_loops && app->lifecycle.started && app->lifecycle.running > 0; i++) {
         ew__app_tracing *tracing = &app->loops[i].tracing;
         if (atomic_exchange(&tracing->aim_sent, true))
             continue;
         tracing->aim_task.fn = aim_loop;
         ew__executor_post(&app->loops[i].loop.executor, &tracing->aim_task);
     }
-    pthread_mutex_unlock(&app->lock);
+    pthread_mutex_unlock(&app->lifecycle.lock);
 }

@@ -76,7 +76,7 @@ static ew_err renew(ew_app *app, ew__tls_context *context, const char *what) {
 }
 
 ew_err ew_app_renew_tls(ew_app *app) {
-    if (!app || !app->started)
+    if (!app || !app->lifecycle.started)
         return EW_EINVAL;
     ew_err listens = renew(app, app->tls.listens, "listeners");
     ew_err dials = renew(app, app->tls.dials, "managers and telemetry");

@@ -120,8 +120,8 @@ static void on_pulse(ew__task *task) {
  */
 static bool all_alive(ew_app *app) {
     bool alive = true;
-    pthread_mutex_lock(&app->lock);
-    for (size_t i = 0; i < app->n_loops && app->running == app->n_loops; i++) {
+    pthread_mutex_lock(&app->lifecycle.lock);
+    for (size_t i = 0; i < app->n_loops && app->lifecycle.running == app->n_loops; i++) {
         ew__app_loop *loop = &app->loops[i];
         if (atomic_exchange(&loop->pulse_sent, true)) {
             alive = false;
@@ -130,7 +130,7 @@ static bool all_alive(ew_app *app) {
         loop->pulse_task.fn = on_pulse;
         ew__executor_post(&loop->loop.executor, &loop->pulse_task);
     }
-    pthread_mutex_unlock(&app->lock);
+    pthread_mutex_unlock(&app->lifecycle.lock);
     return alive;
 }
 

@@ -296,9 +296,9 @@ static void test_broadcast__the_end(void **state) {
     size_t running = 2;
     for (int i = 0; i < 3000 && running > 0; i++) {
         (void)usleep(10000);
-        pthread_mutex_lock(&w.app->lock);
-        running = w.app->running;
-        pthread_mutex_unlock(&w.app->lock);
+        pthread_mutex_lock(&w.app->lifecycle.lock);
+        running = w.app->lifecycle.running;
+        pthread_mutex_unlock(&w.app->lifecycle.lock);
     }
     assert_int_equal(running, 0);
     for (int i = 0; i < 5; i++)
