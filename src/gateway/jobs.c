@@ -1,6 +1,6 @@
 /*
  * gateway/jobs.c: the jobs of an app: opening their store, the worker on the first loop from its start to its end, and
- * what is told of it.
+ * its metrics.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gateway/app.h"
@@ -259,7 +259,7 @@ void ew__app_jobs_free(ew_app *app) {
     app->jobs = NULL;
 }
 
-/* ---- what is told ---- */
+/* ---- metrics and events ---- */
 
 static void write_line(ew__buf *out, const char *name, const char *type, const char *help, uint64_t number) {
     (void)ew__buf_printf(out, "# HELP everywire_jobs_%s %s\n# TYPE everywire_jobs_%s %s\neverywire_jobs_%s %llu\n",

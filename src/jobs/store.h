@@ -18,7 +18,7 @@ typedef enum ew__op_kind {
     EW__OP_CHANGE,  /* what has become of a job that is ours (or whose worker is lost) */
     EW__OP_RENEW,   /* a worker lives: its leases, and what it says of itself */
     EW__OP_EXPIRED, /* jobs whose lease has run out */
-    EW__OP_CHUNKS,  /* what a running job has said */
+    EW__OP_CHUNKS,  /* chunks that a running job has produced */
     EW__OP_GET,     /* a job, and perhaps its chunks */
     EW__OP_LIST,    /* jobs, newest first */
     EW__OP_CANCEL,
@@ -192,7 +192,7 @@ typedef struct ew__op_list {
 
 typedef enum ew__cancelled {
     EW__CANCELLED_NOW,   /* it waited, and is CANCELLED */
-    EW__CANCELLED_ASKED, /* it runs; its worker will be told. The wish stays with the job until it ends */
+    EW__CANCELLED_ASKED, /* it runs; its worker is notified. The request stays with the job until it ends */
     EW__CANCELLED_LATE,  /* it had ended already; ret_status says how */
 } ew__cancelled;
 
@@ -326,7 +326,7 @@ static inline bool ew__store_is_transient(ew_err err) {
 /* What may have changed, not by this store's own operations alone; hints that rather come too often than too rarely. */
 typedef enum ew__change {
     EW__CHANGED_QUEUES = 1,  /* something may be due */
-    EW__CHANGED_JOBS = 2,    /* a job has said something, or ended */
+    EW__CHANGED_JOBS = 2,    /* a job has produced a chunk, or ended */
     EW__CHANGED_CANCELS = 4, /* a running job is to be cancelled */
     EW__CHANGED_BACK = 8,    /* the store can be reached again */
 } ew__change;

@@ -34,12 +34,12 @@ struct ew__run {
 };
 
 /*
- * One thing that was said. Bounded: EW_FULL asks to wait (room follows); what is said nevertheless is dropped
+ * A chunk that the run has produced. Bounded: EW_FULL asks to wait (room follows); a chunk sent nevertheless is dropped
  * (EW_ELIMIT), as is what is longer than a job's chunks may be in all. EW_EENDED: nobody wants it any more. EW_ENOMEM.
  * In doubt (a store that was lost meanwhile) a chunk is kept twice rather than not at all.
  */
 ew_err ew__run_chunk(ew__run *run, ew_str json);
-/* The end; exactly once; may be called inside start. The run is not the runner's any more. Home thread. */
+/* The end; exactly once; may be called inside start. The run is not the runner's any more. Executor thread. */
 void ew__run_end(ew__run *run, const ew__outcome *outcome);
 
 typedef enum ew__stop_why {
@@ -118,7 +118,7 @@ typedef struct ew__worker_stats {
 
 /*
  * Options are copied. ended is called once, after ew__worker_stop or at the end of a burst: nothing runs any more.
- * EW_OK; EW_EINVAL (a bad schedule, no queue name; problem says which), EW_ENOMEM. Home thread, as all of these.
+ * EW_OK; EW_EINVAL (a bad schedule, no queue name; problem says which), EW_ENOMEM. Executor thread, as all of these.
  */
 ew_err ew__worker_new(ew__executor *executor, ew__store *store, ew__runs *runs, const ew__worker_options *options,
                       void (*ended)(ew__worker *worker, void *ud), void *ud, ew__worker **ret, char *problem,

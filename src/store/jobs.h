@@ -1,7 +1,7 @@
 /*
  * store/jobs.h: the stores of jobs (jobs/store.h) of this build. Both have a thread of their own, which takes all
  * operations that wait, does them together (one commit of SQLite, one pipeline of Redis), and then tells their owners.
- * May include: base json call queue.
+ * May include: base json call jobs.
  */
 #ifndef EW_STORE_JOBS_H
 #define EW_STORE_JOBS_H

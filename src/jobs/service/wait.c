@@ -42,7 +42,7 @@ typedef struct waiting {
     ew_str id;
     uint64_t until; /* monotonic ns; EW__NEVER */
     uint64_t seen;  /* of jobs->changes, before the last look */
-    uint64_t after; /* the last chunk that was told */
+    uint64_t after; /* the last chunk that was passed on */
     ew_job_chunk_fn on_chunk;
     void *ud;
 } waiting;
@@ -70,7 +70,7 @@ static bool sleep_until_change(ew_jobs *jobs, const waiting *w) {
     return true;
 }
 
-/* One look. EW_OK: it has ended, all is told; EW_EBUSY: not yet; EW_FULL: there is more to read at once. */
+/* One look. EW_OK: it has ended, all chunks were passed on; EW_EBUSY: not yet; EW_FULL: there is more to read at once. */
 static ew_err look(ew__jobs_request *request, waiting *w) {
     ew__store_request_again(&request->op, EW__OP_GET);
     ew__op_get *get = &request->op.u.get;

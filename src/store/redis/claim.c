@@ -1,5 +1,5 @@
 /*
- * store/redis/claim.c: claims, and jobs that make no sense. See jobs_redis.h.
+ * store/redis/claim.c: claims, and jobs that make no sense. See redis.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "store/redis/redis.h"

@@ -1,5 +1,5 @@
 /*
- * store/redis/job.c: a job and its hash in Redis. See jobs_redis.h.
+ * store/redis/job.c: a job and its hash in Redis. See redis.h.
  *
  * Read as RRQ's worker reads: what is missing or makes no sense has its usual value. With one difference: params that
  * do not parse are not taken as {}, but the job is not run.

@@ -1,5 +1,5 @@
 /*
- * store/redis/link.c: one connection to a Redis server. See redis_link.h.
+ * store/redis/link.c: one connection to a Redis server. See link.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/when.h"

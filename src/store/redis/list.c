@@ -1,5 +1,5 @@
 /*
- * store/redis/list.c: lists of jobs. See jobs_redis.h.
+ * store/redis/list.c: lists of jobs. See redis.h.
  *
  * RRQ keeps no index of jobs by time or function. So, as RRQ's own tools do, a list in general looks at all jobs; but
  * at four fields of each, in pipelines, and for a few seconds at most: the lists of a huge store are of what was seen

@@ -1,5 +1,5 @@
 /*
- * store/redis/lost.c: jobs whose worker was lost, and lists that hold what is no more. See jobs_redis.h.
+ * store/redis/lost.c: jobs whose worker was lost, and lists that hold what is no more. See redis.h.
  *
  * Our own workers are in a set, and looked at every time. Those of RRQ are found by walking over all keys, a piece at a
  * time: RRQ itself gives them minutes. Lists of dead letters likewise.

@@ -1,5 +1,5 @@
 /*
- * store/redis/notice.c: whether this Redis can lose what it has acknowledged, for people. See jobs_redis.h.
+ * store/redis/notice.c: whether this Redis can lose what it has acknowledged, for people. See redis.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "store/redis/redis.h"

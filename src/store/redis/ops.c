@@ -1,6 +1,6 @@
 /*
  * store/redis/ops.c: operations that are one command each: what is sent, and what the reply means. See
- * jobs_redis.h.
+ * redis.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "store/redis/redis.h"

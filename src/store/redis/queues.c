@@ -1,5 +1,5 @@
 /*
- * store/redis/queues.c: all queues with their counts, and all workers: walks over all keys. See jobs_redis.h.
+ * store/redis/queues.c: all queues with their counts, and all workers: walks over all keys. See redis.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/map.h"

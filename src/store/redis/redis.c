@@ -1,6 +1,6 @@
 /*
  * store/redis/redis.c: jobs in Redis: the pipeline of operations, and the connection, which is made again when it is
- * lost. See jobs_redis.h.
+ * lost. See redis.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

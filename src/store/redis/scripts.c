@@ -1,5 +1,5 @@
 /*
- * store/redis/scripts.c: the scripts that run in Redis, one for each change. See jobs_redis.h.
+ * store/redis/scripts.c: the scripts that run in Redis, one for each change. See redis.h.
  *
  * A script that fails half-way leaves what it has written. So each looks first, then writes to the key that may have a
  * wrong type (a queue, a list of dead letters), and last to those that it has seen to be right; what may fail after

@@ -1,5 +1,5 @@
 /*
- * store/redis/url.c: where a Redis server is, as a URL says it. See redis_link.h.
+ * store/redis/url.c: where a Redis server is, as a URL says it. See link.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "store/redis/link.h"

@@ -1,5 +1,5 @@
 /*
- * store/redis/watch.c: how we learn that others have changed something. See jobs_redis.h.
+ * store/redis/watch.c: how we learn that others have changed something. See redis.h.
  *
  * A second connection asks the server to tell which keys change (CLIENT TRACKING in its broadcasting mode, since Redis
  * 6), only those that somebody wants to know of: any producer's new job then wakes us at once, and nothing of the

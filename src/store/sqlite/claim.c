@@ -1,6 +1,6 @@
 /*
  * store/sqlite/claim.c: what workers do with the SQLite store of jobs: claim, renew, change, say. See
- * jobs_sqlite.h.
+ * sqlite.h.
  *
  * All of it happens inside the transaction of a batch, which has the file for writing alone: what was read a moment ago
  * still holds.

@@ -1,6 +1,6 @@
 /*
  * store/sqlite/file.c: the file of the SQLite store of jobs: how it is made, whose it is, what is in it. See
- * jobs_sqlite.h.
+ * sqlite.h.
  *
  * WAL with synchronous=FULL: a commit is on the disk before it is acknowledged, and one flush does for a whole batch.
  *

@@ -1,6 +1,6 @@
 /*
  * store/sqlite/hints.c: how the SQLite store of jobs notices what other connections have done to its file. See
- * jobs_sqlite.h.
+ * sqlite.h.
  *
  * Their writes to the log wake us (inotify), and SQLite's data_version says whether something was committed. A commit
  * can be seen only a flush later than its writes, and makes no further sign: so after a sign we look again a few times,

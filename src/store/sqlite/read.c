@@ -1,5 +1,5 @@
 /*
- * store/sqlite/read.c: what people and waiting callers ask the SQLite store of jobs. See jobs_sqlite.h.
+ * store/sqlite/read.c: what people and waiting callers ask the SQLite store of jobs. See sqlite.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "store/sqlite/sqlite.h"

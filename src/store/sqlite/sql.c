@@ -1,5 +1,5 @@
 /*
- * store/sqlite/sql.c: all statements of the SQLite store of jobs, and a few words to use them. See jobs_sqlite.h.
+ * store/sqlite/sql.c: all statements of the SQLite store of jobs, and a few words to use them. See sqlite.h.
  *
  * Failures are kept, so that a row of these needs one check; after the first one nothing more is done.
  *

@@ -1,6 +1,6 @@
 /*
  * store/sqlite/sqlite.c: jobs in a file of SQLite: a batch of operations is one transaction. See jobs.h and
- * jobs_sqlite.h.
+ * sqlite.h.
  *
  * An operation that is refused has written nothing, and the batch goes on. When the transaction itself fails, none of
  * it has happened, and nobody is told otherwise: what wanted to write gets the error, what only looked is looked up

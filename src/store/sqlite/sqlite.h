@@ -1,5 +1,5 @@
 /*
- * store/sqlite/sqlite.h: the parts of the SQLite store of jobs, for each other. May include: base json call queue, and
+ * store/sqlite/sqlite.h: the parts of the SQLite store of jobs, for each other. May include: base json call jobs, and
  * SQLite.
  *
  * What waits has a due time (`due`, NULL for all others), what runs a lease (`lease_until`), what has ended perhaps an

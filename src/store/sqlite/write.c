@@ -1,5 +1,5 @@
 /*
- * store/sqlite/write.c: what producers and people change in the SQLite store of jobs. See jobs_sqlite.h.
+ * store/sqlite/write.c: what producers and people change in the SQLite store of jobs. See sqlite.h.
  *
  * Keys are times of the wall clock: they outlive a boot, and nothing is lost when one lives longer or shorter.
  *
