@@ -313,17 +313,22 @@ static void enqueue(ew__jobs_exchange *self, ew_str body) {
 
 /* ---- GET /jobs/<id>, GET /jobs/<id>/stream ---- */
 
-static void on_shown(ew__jobs_exchange *self) {
+/* Answers with what `write` makes of the operation, or with its error. */
+static void answer_op(ew__jobs_exchange *self, int status, void (*write)(const ew__store_request *op, ew__buf *out)) {
+    ew__buf out;
     if (self->op.err != EW_OK) {
         ew__jobs_exchange_fail_op(self);
         return;
     }
-    ew__buf out;
     ew__buf_init(&out, self->http->requests.env, SIZE_MAX / 2);
-    ew__job_write(&self->op.u.get.ret, &out);
-    ew__jobs_exchange_answer(self, 200, NONE, &out);
+    write(&self->op, &out);
+    ew__jobs_exchange_answer(self, status, NONE, &out);
     ew__buf_done(&out);
 }
+
+static void write_job(const ew__store_request *op, ew__buf *out) { ew__job_write(&op->u.get.ret, out); }
+
+static void on_shown(ew__jobs_exchange *self) { answer_op(self, 200, write_job); }
 
 static void show(ew__jobs_exchange *self) {
     reader r = {.self = self};
@@ -361,16 +366,9 @@ static void stream(ew__jobs_exchange *self) {
 /* ---- DELETE /jobs/<id> ---- */
 
 static void on_cancelled(ew__jobs_exchange *self) {
-    ew__buf out;
-    if (self->op.err != EW_OK) {
-        ew__jobs_exchange_fail_op(self);
-        return;
-    }
     ew__cancelled how = self->op.u.cancel.ret;
-    ew__buf_init(&out, self->http->requests.env, SIZE_MAX / 2);
-    ew__jobs_write_cancelled(&self->op, &out);
-    ew__jobs_exchange_answer(self, how == EW__CANCELLED_NOW ? 200 : how == EW__CANCELLED_ASKED ? 202 : 409, NONE, &out);
-    ew__buf_done(&out);
+    int status = how == EW__CANCELLED_NOW ? 200 : how == EW__CANCELLED_ASKED ? 202 : 409;
+    answer_op(self, status, ew__jobs_write_cancelled);
 }
 
 static void cancel(ew__jobs_exchange *self) {
@@ -386,17 +384,7 @@ static void cancel(ew__jobs_exchange *self) {
 
 /* ---- GET /jobs ---- */
 
-static void on_listed(ew__jobs_exchange *self) {
-    ew__buf out;
-    if (self->op.err != EW_OK) {
-        ew__jobs_exchange_fail_op(self);
-        return;
-    }
-    ew__buf_init(&out, self->http->requests.env, SIZE_MAX / 2);
-    ew__jobs_write_list(&self->op, &out);
-    ew__jobs_exchange_answer(self, 200, NONE, &out);
-    ew__buf_done(&out);
-}
+static void on_listed(ew__jobs_exchange *self) { answer_op(self, 200, ew__jobs_write_list); }
 
 static void list(ew__jobs_exchange *self) {
     reader r = {.self = self};
