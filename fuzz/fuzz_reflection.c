@@ -353,7 +353,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ew__site site = {.actions = ew__registry_get(&registry),
                      .authority = EW_STR("localhost:1"),
                      .telemetry = EW_STR("http://t"),
-                     .told_telemetry = on_telemetry};
+                     .on_telemetry = on_telemetry};
     bool handshake = (data[0] & (MANAGER | BYTES | HANDSHAKE)) == (BYTES | HANDSHAKE);
     world w = {.conn = {.ops = &conn_ops, .executor = &executor, .site = &site, .upgraded = !handshake},
                .mode = data[0],

@@ -494,7 +494,7 @@ static void run(world *w, const uint8_t *data, size_t size) {
     check(w->n_ended == w->n_opened && w->executor->calls->live == 0);
     check(ew__timers_next(&w->executor->timers) == EW__NEVER);
     check(!w->asked.has_asked || w->asked.asked.n == 0);
-    check(w->site->greeting.n_peers == 0 && w->site->greeting.waiting == NULL);
+    check(ew__sf_greeting_of(w->site)->n_peers == 0 && ew__sf_greeting_of(w->site)->waiting == NULL);
 }
 
 static void add_actions(ew__registry *registry, const ew_env *env) {
@@ -542,7 +542,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     site.token = data[0] & BLOB_API ? EW_STR("t") : EW_STR("");
     site.blob_api = data[0] & BLOB_API ? EW_STR("http://b") : EW_STR("");
     site.instance = data[0] & OTHERS ? &instance : NULL;
-    site.ways = &ways;
+    site.outbound = &ways;
     site.only_guest = !(data[0] & SHARED);
     site.broadcast = data[0] & OTHERS ? &others : NULL;
     site.blobs = data[0] & NO_BLOBS ? NULL : &blobs;

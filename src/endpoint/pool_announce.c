@@ -85,7 +85,7 @@ static void check_down(announce_pool *self) {
         return;
     self->state = DOWN;
     stop_timer(self);
-    pool->site.greeting = (ew__greeting){.state = 0}; /* the next process has not been greeted */
+    memset(pool->site.state, 0, sizeof pool->site.state); /* the next process has not been greeted */
     serve(pool, NULL);
 }
 

@@ -115,7 +115,7 @@ ew_err ew_app_connect(ew_app *app, const char *url) {
 
 /* ---- starting ---- */
 
-static void told_telemetry(ew__site *site, ew_str url) {
+static void on_telemetry(ew__site *site, ew_str url) {
     ew__connector *connector = ew__container_of(site, ew__connector, site);
     ew__app_telemetry_pushed(((ew__app_connect *)connector->ud)->app, url);
 }
@@ -152,8 +152,8 @@ static ew_err start(ew__app_connect *connect, size_t index) {
                      .token = ew_str_from(app->access.shown),
                      .path = ew_str_from(connect->url.path),
                      .secure = connect->url.tls,
-                     .self = &connect->self,
-                     .told_telemetry = told_telemetry};
+                     .identity = &connect->self,
+                     .on_telemetry = on_telemetry};
     ew__where where = {.kind = EW__WHERE_TCP,
                        .port = connect->url.port,
                        .host = connect->url.host,

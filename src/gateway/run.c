@@ -306,7 +306,7 @@ static ew_err bind_listener(ew_app *app, ew__app_listener *listener) {
                      .scrape = &app->scrape,
                      .broadcast = app->n_loops > 1 ? &app->broadcast : NULL,
                      .instance = &app->instance,
-                     .ways = &app->outbound,
+                     .outbound = &app->outbound,
                      .final_statuses = ew__app_final_statuses(app),
                      .jobs = jobs_guest(app, listener, 0)};
     const ew__wire *wire = prepare_site(app, listener, &site);

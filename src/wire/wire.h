@@ -41,18 +41,11 @@ enum {
 
 typedef enum ew__role { EW__SERVE = 1, EW__CALL = 2 } ew__role;
 
-/* How far we are with the one server that stands behind all connections of a site. Its wire's own. */
-typedef struct ew__greeting {
-    uint8_t state;
-    bool everywire;   /* the server is one of ours */
-    uint32_t n_peers; /* connections to it */
-    uint64_t until;   /* what is known holds so long without any; 0: not at all */
-    void *waiting;    /* those whose calls wait for its answer */
-} ew__greeting;
+#define EW__SITE_STATE 32 /* bytes of ew__site.state */
 
 /*
  * What all connections of a listener or a client share. Read by wires; owned by the endpoint; never changes while a
- * connection lives, except `actions`, `draining` and `greeting`, which the executor thread itself changes.
+ * connection lives, except `actions`, `draining` and `state`, which the executor thread itself changes.
  */
 typedef struct ew__site {
     ew__actions *actions;            /* serving: the version this executor uses now */
@@ -72,16 +65,18 @@ typedef struct ew__site {
     bool only_guest;                    /* ... and nothing but its messages and health is served on this listener */
     const struct ew__http_guest *jobs;  /* serving HTTP: the program's jobs, which are asked for before; or NULL */
     unsigned loop;                      /* serving: which of the program's loops this is, from 0 */
-    uint32_t final_statuses;            /* rrq, serving: statuses that no further attempt changes (EW_STATUS_BIT) */
-    struct ew__instance *instance;      /* stepflow, serving: who we are, and what runtimes have told us; may be NULL */
-    struct ew__outbound *ways;          /* stepflow, serving: to what is reached by a URL; may be NULL */
-    ew__blobs *blobs;                   /* stepflow, calling: what servers may ask us for; may be NULL */
-    ew_str blob_api;                    /* ... and the URL where they find the same; may be empty */
-    ew__greeting greeting;              /* stepflow, calling over HTTP */
-    const ew__runtime_identity *self;   /* reflection, serving: how we introduce ourselves */
-    ew_str telemetry;                   /* reflection, calling: the server that runtimes are told of; may be empty */
-    /* reflection, serving: the manager names a telemetry server (plain text, not checked yet); may be NULL */
-    void (*told_telemetry)(struct ew__site *site, ew_str url);
+    /* What the program offers to a wire that can use it. */
+    uint32_t final_statuses;              /* serving: statuses that no further attempt changes (EW_STATUS_BIT) */
+    struct ew__instance *instance;        /* serving: this program among several that offer the same; may be NULL */
+    struct ew__outbound *outbound;        /* serving: opens calls to URLs that a peer has named; may be NULL */
+    ew__blobs *blobs;                     /* calling: what the peer may ask us for; may be NULL */
+    ew_str blob_api;                      /* ... and the URL where it finds the same; may be empty */
+    const ew__runtime_identity *identity; /* serving, where we have dialled: how we introduce ourselves */
+    ew_str telemetry;                     /* calling: the telemetry server that peers are to use; may be empty */
+    /* serving: the peer names a telemetry server (plain text, not checked yet); may be NULL */
+    void (*on_telemetry)(struct ew__site *site, ew_str url);
+    /* calling: the wire's own; zeros at first, and again once another process is the peer */
+    _Alignas(8) unsigned char state[EW__SITE_STATE];
 } ew__site;
 
 /*

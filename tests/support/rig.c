@@ -44,7 +44,7 @@ static void init_side(rig *r, int which, const struct ew__http_guest *guest) {
         .id = {"rig", 3}, .name = {"rig", 3}, .version = {"everywire/0", 11}, .pid = 1};
     if (which == RIG_SERVER) {
         side->site.actions = r->actions;
-        side->site.self = &self;
+        side->site.identity = &self;
         side->site.guest = guest;
         side->site.only_guest = guest != NULL;
     }

@@ -255,7 +255,7 @@ static void start(player *p) {
         rig_init(&p->r, p->wire, &p->options);
         p->r.watch = watched_bytes;
         told_telemetry[0] = '\0';
-        p->r.side[RIG_SERVER].site.told_telemetry = on_telemetry;
+        p->r.side[RIG_SERVER].site.on_telemetry = on_telemetry;
         p->r.side[RIG_CLIENT].site.telemetry = ew_str_from(p->telemetry);
         p->r.side[RIG_CLIENT].site.blobs = p->blobs;
         p->on = 1;

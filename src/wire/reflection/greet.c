@@ -11,7 +11,7 @@
 
 void ew__rf_register(ew__rf_peer *peer) {
     static const ew__runtime_identity nobody = {.id = {"0", 1}};
-    const ew__runtime_identity *self = peer->peer.conn->site->self;
+    const ew__runtime_identity *self = peer->peer.conn->site->identity;
     ew__rpc_out message;
     ew__buf params;
     self = self ? self : &nobody;
@@ -36,8 +36,8 @@ static void tell_telemetry(ew__rf_peer *peer, ew_str object) {
     ew_str url = ew_json_typeof(object) == EW_JSON_OBJECT
                      ? ew__rf_member_text(object, EW_STR("telemetryServerUrl"), buf, sizeof buf)
                      : NONE;
-    if (url.len && site->told_telemetry)
-        site->told_telemetry(site, url);
+    if (url.len && site->on_telemetry)
+        site->on_telemetry(site, url);
 }
 
 void ew__rf_registered(ew__rf_peer *peer, const ew__rpc *message) {

@@ -19,7 +19,7 @@
 
 #define MEMORY_MS 10000 /* for a server that closes after each answer */
 
-/* ew__greeting.state; ANSWERED: it is still to be told that it is initialized */
+/* ew__sf_greeting.state; ANSWERED: it is still to be told that it is initialized */
 enum { STRANGE, GREETED, ANSWERED, KNOWN };
 
 enum { IDLE, WAITS, HELLO, HELLO_DONE, ASKED }; /* what the connection is at */
@@ -42,6 +42,8 @@ typedef struct sf_client {
 static sf_client *client_of(ew__http_ask *ask) { return (sf_client *)(void *)ask; }
 
 static ew__site *site_of(const sf_client *client) { return client->ask.peer.conn->site; }
+
+static ew__sf_greeting *greeting_of(const sf_client *client) { return ew__sf_greeting_of(site_of(client)); }
 
 /* ---- requests ---- */
 
@@ -92,7 +94,7 @@ static void send_call(sf_client *client) {
     client->phase = ASKED;
     ew_err line_err = ew__sf_plain(env, call->input, &line, &input);
     ew_err err =
-        ew__sf_write_request(&request, env, call, next_id(client), client->bare, site_of(client)->greeting.everywire);
+        ew__sf_write_request(&request, env, call, next_id(client), client->bare, greeting_of(client)->everywire);
     ew__rpc_out_begin(&message, request.head);
     if (call->kind == EW__CALL_RUN) {
         ew__rpc_out_add(&message, input);
@@ -116,7 +118,7 @@ static void greet(sf_client *client) {
     uint64_t until = executor->now + EW__MS(executor->limits->runtime_wait_ms);
     ew__buf text;
     ew__rpc_out message;
-    site->greeting.state = GREETED;
+    greeting_of(client)->state = GREETED;
     client->phase = HELLO;
     ew__buf_init(&text, executor->env, SIZE_MAX / 2);
     if (ew__sf_write_initialize(&text, next_id(client), site->blob_api) == EW_OK &&
@@ -134,7 +136,7 @@ static void confirm(sf_client *client) {
     ew__executor *executor = client->ask.peer.conn->executor;
     uint64_t until = executor->now + EW__MS(executor->limits->runtime_wait_ms);
     ew__rpc_out text;
-    site_of(client)->greeting.state = GREETED;
+    greeting_of(client)->state = GREETED;
     client->phase = HELLO_DONE;
     ew__rpc_out_begin(&text, EW__SF_INITIALIZED_TEXT);
     if (ew__timer_active(&client->patience) || /* the time of the first half goes on */
@@ -145,23 +147,23 @@ static void confirm(sf_client *client) {
 }
 
 static void wait_for_greeting(sf_client *client) {
-    sf_client *first = site_of(client)->greeting.waiting;
+    sf_client *first = greeting_of(client)->waiting;
     client->phase = WAITS;
     EW__LIST_ADD(first, client);
-    site_of(client)->greeting.waiting = first;
+    greeting_of(client)->waiting = first;
 }
 
 static void stop_waiting(sf_client *client) {
-    sf_client *first = site_of(client)->greeting.waiting;
+    sf_client *first = greeting_of(client)->waiting;
     EW__LIST_REMOVE(first, client);
-    site_of(client)->greeting.waiting = first;
+    greeting_of(client)->waiting = first;
     client->phase = IDLE;
 }
 
 /* One that still has its call: the connections of others may have been lost, and nobody was told yet. */
 static sf_client *next_waiting(ew__site *site) {
     sf_client *next;
-    while ((next = site->greeting.waiting) != NULL) {
+    while ((next = ew__sf_greeting_of(site)->waiting) != NULL) {
         stop_waiting(next);
         if (next->ask.call)
             break;
@@ -171,7 +173,7 @@ static sf_client *next_waiting(ew__site *site) {
 
 static void end_greeting(sf_client *client, uint8_t state) {
     ew__timer_stop(&client->ask.peer.conn->executor->timers, &client->patience);
-    site_of(client)->greeting.state = state;
+    greeting_of(client)->state = state;
 }
 
 /* It is over without success, and nobody said why: the next one tries. */
@@ -313,7 +315,7 @@ static void on_hello(sf_client *client, const ew__json_doc *doc, const ew__rpc *
         fail_all(client, EW_ORIGIN_PROTOCOL, EW_STATUS_INTERNAL,
                  "the server did not answer initialize as a Stepflow component server does");
     } else {
-        site_of(client)->greeting.everywire = ew__sf_is_everywire(message->result);
+        greeting_of(client)->everywire = ew__sf_is_everywire(message->result);
         answered(client);
     }
 }
@@ -496,7 +498,7 @@ static ew_err init(ew__peer *peer) {
     ew__rpc_ids_init(&client->ids, peer->conn->executor->env);
     ew_err err = ew__http_ask_init(&client->ask, &ask_ops, peer->conn->scratch);
     if (err == EW_OK)
-        peer->conn->site->greeting.n_peers++;
+        ew__sf_greeting_of(peer->conn->site)->n_peers++;
     return err;
 }
 
@@ -515,16 +517,16 @@ static void eof(ew__peer *peer) { ew__http_ask_eof((ew__http_ask *)(void *)peer)
 
 static void gone(ew__peer *peer, ew_err why) {
     sf_client *client = (sf_client *)(void *)peer;
-    ew__site *site = peer->conn->site;
+    ew__sf_greeting *greeting = greeting_of(client);
     ew__http_ask_gone(&client->ask, why);
     leave(client);
     ew__sse_done(&client->sse);
-    if (--site->greeting.n_peers > 0)
+    if (--greeting->n_peers > 0)
         return;
-    bool keep = client->polite && site->greeting.state >= ANSWERED;
-    site->greeting.until = peer->conn->executor->now + EW__MS(MEMORY_MS);
+    bool keep = client->polite && greeting->state >= ANSWERED;
+    greeting->until = peer->conn->executor->now + EW__MS(MEMORY_MS);
     if (!keep)
-        site->greeting = (ew__greeting){.state = STRANGE};
+        *greeting = (ew__sf_greeting){.state = STRANGE};
 }
 
 static uint32_t capacity(const ew__peer *peer) {
@@ -533,7 +535,7 @@ static uint32_t capacity(const ew__peer *peer) {
 
 static ew_err open_call(ew__peer *peer, ew_call *call) {
     sf_client *client = (sf_client *)(void *)peer;
-    ew__greeting *greeting = &peer->conn->site->greeting;
+    ew__sf_greeting *greeting = ew__sf_greeting_of(peer->conn->site);
     if (capacity(peer) == 0)
         return EW_EBUSY;
     if (greeting->n_peers == 1 && greeting->until && peer->conn->executor->now > greeting->until)

@@ -244,7 +244,7 @@ ew_err ew__sf_back_by_url(const ew__site *site, ew__executor *executor, const ew
     char text[EW__INSTANCE_URL_MAX];
     ew_fault fault;
     bool blob = ew__str_is(outgoing->key, EW_STR("blobs/put")) || ew__str_is(outgoing->key, EW_STR("blobs/get"));
-    if (!blob || !site->instance || !site->ways)
+    if (!blob || !site->instance || !site->outbound)
         return EW_ENOTFOUND;
     ew__principal owner = ew__principal_of(executor, who);
     ew_str url = ew__instance_blob_url(site->instance, &owner, text);
@@ -255,7 +255,7 @@ ew_err ew__sf_back_by_url(const ew__site *site, ew__executor *executor, const ew
                     EW_STR("the runtime's token may not use a blob URL: it needs the action " EW__SF_BLOBS_KEY));
         return EW_OK;
     }
-    ew_err err = site->ways->open(site->ways, executor, &ew__wire_blobs, url, outgoing);
+    ew_err err = site->outbound->open(site->outbound, executor, &ew__wire_blobs, url, outgoing);
     if (err == EW_EINVAL)
         refuse_back(outgoing, EW_STATUS_FAILED_PRECONDITION,
                     EW_STR("the runtime's blobs are at a URL that is not used here"));

@@ -33,6 +33,18 @@ extern const ew__blob_rules ew__sf_blobs;
 
 #define EW__SF_BLOBS_KEY "/stepflow/blobs" /* access to the Blob HTTP API that a runtime names */
 
+/* Calling over HTTP, ew__site.state: how far we are with the one server that stands behind all connections of a site. */
+typedef struct ew__sf_greeting {
+    uint8_t state;
+    bool everywire;   /* the server is one of ours */
+    uint32_t n_peers; /* connections to it */
+    uint64_t until;   /* what is known holds so long without any; 0: not at all */
+    void *waiting;    /* those whose calls wait for its answer */
+} ew__sf_greeting;
+_Static_assert(sizeof(ew__sf_greeting) <= EW__SITE_STATE, "state of a site");
+
+static inline ew__sf_greeting *ew__sf_greeting_of(ew__site *site) { return (ew__sf_greeting *)(void *)site->state; }
+
 #define EW__SF_NAME_ROOM 1024 /* names with escapes are decoded, up to here */
 
 /* Per executor, of ew__wire_stepflow: calls back by HTTP that wait for their reply. */

@@ -243,7 +243,7 @@ static void it_dies(void **state) {
     begin("plain");
     long pid = ask("pid");
     unsigned port = pool->where.port;
-    pool->site.greeting.state = 7;
+    pool->site.state[0] = 7;
     start_call(&a, "mute", 0);
     start_call(&b, "exit", 0);
     expect(&a, EW_STATUS_UNAVAILABLE, "lost");
@@ -251,7 +251,7 @@ static void it_dies(void **state) {
     long next = ask("pid");
     assert_true(next != pid && !lives(pid));
     assert_true(pool->where.port != port); /* the kernel gives none twice in a row */
-    assert_int_equal(pool->site.greeting.state, 0);
+    assert_int_equal(pool->site.state[0], 0);
     run_until_logged(&w, "ended with code 4");
     assert_int_equal(ask("bye"), next); /* it answers, and ends in the same moment */
     run_ms(&w, 300);

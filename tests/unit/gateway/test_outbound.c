@@ -403,7 +403,7 @@ static void sites(void **state) {
         for (size_t listener = 0; listener < 3; listener++) {
             const ew__site *site = site_of(&w, loop, listener);
             assert_ptr_equal(site->instance, &w.app->instance);
-            assert_ptr_equal(site->ways, &w.app->outbound);
+            assert_ptr_equal(site->outbound, &w.app->outbound);
             assert_int_equal(site->loop, loop);
             assert_ptr_equal(site->guest, listener < 2 ? &ew__stepflow_guest : NULL);
             assert_int_equal(site->only_guest, listener == 1);

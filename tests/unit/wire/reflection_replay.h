@@ -160,7 +160,7 @@ static inline void begin(talk *t, int raw, ew__actions *actions, void (*heard)(t
     t->raw = raw;
     t->heard = heard;
     rig_init(&t->r, &ew__wire_reflection, &(rig_options){.seed = 1});
-    t->r.side[RIG_SERVER].site.self = &self;
+    t->r.side[RIG_SERVER].site.identity = &self;
     if (actions)
         t->r.side[RIG_SERVER].site.actions = actions;
     ew__ws_scratch_init(&t->scratch, ew_env_default());

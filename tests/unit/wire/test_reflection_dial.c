@@ -25,7 +25,7 @@ static void dial_with(dial *d, rig_options options, const char *path) {
     rig_init(&d->w.r, &ew__wire_reflection, &options);
     d->w.r.on_ready = count_ready;
     d->w.r.side[RIG_SERVER].site.path = ew_str_from(path);
-    d->w.r.side[RIG_SERVER].site.self = &self;
+    d->w.r.side[RIG_SERVER].site.identity = &self;
     d->w.pair = rig_connect_raw(&d->w.r, RIG_CLIENT);
     rig_run(&d->w.r);
     assert_true(world_accept(&d->w, d->accept));

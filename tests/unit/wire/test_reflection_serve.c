@@ -293,7 +293,7 @@ static void play_case(const char *id, char *send) {
         assert_int_equal(world_dropped(&w), chunk);
     } else if (strcmp(id, "genkit-telemetry-ssrf") == 0) {
         world_runtime(&w);
-        w.r.side[RIG_SERVER].site.told_telemetry = count_telemetry;
+        w.r.side[RIG_SERVER].site.on_telemetry = count_telemetry;
         say(&w, send);
         hear_nothing(&w);
         assert_int_equal(n_told, 1);

@@ -423,7 +423,7 @@ static void test_wire_stepflow_http_back__blob_url(void **state) {
     ways by = {.base = {.open = on_way}};
     world_plain(&w);
     server_site(&w)->instance = &w.instance;
-    server_site(&w)->ways = &by.base;
+    server_site(&w)->outbound = &by.base;
     rig_pair *pair = runtime(&w);
     greet(&w, pair, "{'runtimeProtocolVersion':1,'capabilities':{'blobApiUrl':'http://127.0.0.1:9/api/v1/blobs'}}");
     ew_call *call = executed(&w, pair);
@@ -453,7 +453,7 @@ static void test_wire_stepflow_http_back__blob_url(void **state) {
     ask(&w, call, &b, "blobs/put", "{\"data\":1}");
     hear_event(&w, pair, EVENT("$2", "blobs/put", "{'data':1}"));
     assert_int_equal(by.n, 3);
-    server_site(&w)->ways = NULL;
+    server_site(&w)->outbound = NULL;
     greet(&w, other, "{'capabilities':{'blobApiUrl':'http://127.0.0.1:9'}}");
     ask(&w, call, &b, "blobs/put", "{}");
     hear_event(&w, pair, EVENT("$3", "blobs/put", "{}"));

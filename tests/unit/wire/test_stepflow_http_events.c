@@ -458,7 +458,7 @@ static void test_wire_stepflow_http_events__both(void **state) {
         check_back(&get, EW_STATUS_OK, EW_ORIGIN_ACTION, "{'data':{'k':'v'},'blob_type':'data'}");
         ask(&w, call, &get, "runs/submit", "{}");
         assert_int_equal(get.status, EW_STATUS_UNIMPLEMENTED);
-        assert_true(client_site(&w)->greeting.everywire);
+        assert_true(ew__sf_greeting_of(client_site(&w))->everywire);
         finish(&w, call, "[\"\xc3\xa9\"]");
         check_done(&w, rc, "['\\u00e9']");
         if (split == RIG_WHOLE) /* the end of the stream came with its last event */

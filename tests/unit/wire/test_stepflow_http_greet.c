@@ -32,7 +32,7 @@ static void test_wire_stepflow_http_greet__once(void **state) {
     check_done(&w, two, "2");
     check_done(&w, three, "3");
     check_done(&w, four, "4");
-    assert_false(client_site(&w)->greeting.everywire);
+    assert_false(ew__sf_greeting_of(client_site(&w))->everywire);
     world_done(&w);
 }
 
@@ -58,7 +58,7 @@ static void test_wire_stepflow_http_greet__taken(void **state) {
         hear_execute(&w, pair, 1, "'/e'", "1");
         answer(&w, pair, OUTPUT("$1", "1"));
         check_done(&w, rc, "1");
-        assert_true(client_site(&w)->greeting.everywire);
+        assert_true(ew__sf_greeting_of(client_site(&w))->everywire);
         world_done(&w);
     }
 }

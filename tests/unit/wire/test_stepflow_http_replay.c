@@ -395,7 +395,7 @@ static void test_wire_stepflow_http_replay__to_server(void **state) {
         assert_int_equal(ew__blobs_memory(ew_env_default(), ew__blob_id, 100000, &s->by.blobs), EW_OK);
         server_site(&s->w)->actions = actions;
         server_site(&s->w)->instance = &s->w.instance;
-        server_site(&s->w)->ways = &s->by.base;
+        server_site(&s->w)->outbound = &s->by.base;
         for (size_t k = 0; k < rec.n; k++)
             on_row(s, ew_str_from(rec.row[k]), &note);
         assert_int_equal(s->n_checked, files[i].n_answers);

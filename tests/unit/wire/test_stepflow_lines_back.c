@@ -190,7 +190,7 @@ static void test_wire_stepflow_lines__back_by_url(void **state) {
     struct ew__outbound ways = {.open = open_way};
     lines_serve(&w);
     w.r.side[RIG_SERVER].site.instance = &instance;
-    w.r.side[RIG_SERVER].site.ways = &ways;
+    w.r.side[RIG_SERVER].site.outbound = &ways;
     say(&w, RPC "'id':1,'method':'initialize','params':{'runtimeProtocolVersion':1,'capabilities':{'blobApiUrl':"
                 "'http://h:1\\/blobs'}}}");
     hear(&w, HELLO("1"));

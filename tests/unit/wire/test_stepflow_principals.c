@@ -36,7 +36,7 @@ static void begin(scene *s) {
     world_plain(&s->w);
     s->by = (ways){.base = {.open = on_way}};
     server_site(&s->w)->instance = &s->w.instance;
-    server_site(&s->w)->ways = &s->by.base;
+    server_site(&s->w)->outbound = &s->by.base;
     guard_rig(&s->g, &s->w.r, principals());
 }
 
