@@ -18,7 +18,8 @@ static void ask(const ew__site *site, const char *method, const char *params, bo
     bool is_error = !error;
     assert_int_equal(ew__json_parse(&doc, ew_str_from(json)), EW_OK);
     ew__rpc_read(&doc, 0, &message);
-    ew__executor executor = {.env = out.env};
+    ew__call_context calls = {.gate = NULL};
+    ew__executor executor = {.env = out.env, .calls = &calls};
     ew__site copy = *site;
     ew__conn conn = {.executor = &executor, .site = &copy};
     assert_int_equal(ew__sf_answer(&conn, NULL, &message, ew__sf_method_of(message.method), &out, &is_error), EW_OK);
@@ -90,7 +91,8 @@ static void test_wire_stepflow_serve__long_method(void **state) {
         memcpy(json + at, "\"}", 3);
         assert_int_equal(ew__json_parse(&doc, ew_str_from(json)), EW_OK);
         ew__rpc_read(&doc, 0, &message);
-        ew__executor executor = {.env = out.env};
+        ew__call_context calls = {.gate = NULL};
+        ew__executor executor = {.env = out.env, .calls = &calls};
         ew__conn conn = {.executor = &executor, .site = &site};
         assert_int_equal(ew__sf_answer(&conn, NULL, &message, EW__SF_OTHER, &out, &error), EW_OK);
         assert_true(error && out.len < 600);
