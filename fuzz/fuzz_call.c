@@ -148,9 +148,9 @@ static void fill_call(world *w, ew_call *call, ew_str input) {
     call->has_input = has(w->flags, 'i');
     call->hops = has(w->flags, 'h') ? EW__HOPS_MAX : 0;
     call->deadline = has(w->flags, 'd') ? w->executor.now + EW__MS(1000) : EW__NEVER;
-    call->who = has(w->flags, 'o') ? &ew__who_owner : &w->who;
+    call->served.who = has(w->flags, 'o') ? &ew__who_owner : &w->who;
     check(ew__arena_str(&call->arena, input, &call->input) == EW_OK);
-    check(ew__arena_str(&call->arena, w->carrier, &call->carrier) == EW_OK);
+    check(ew__arena_str(&call->arena, w->carrier, &call->served.carrier) == EW_OK);
     check(ew__arena_str(&call->arena, w->context, &call->context) == EW_OK);
     check(ew__arena_str(&call->arena, w->labels, &call->labels) == EW_OK);
 }
@@ -232,7 +232,7 @@ static bool holds_token(const ew__who *who) {
 static void keep(ew_call *call, void *arg) {
     world *w = arg;
     ew_call **place = &w->callees[w->n_kept++ % CALLS], *old = *place;
-    check(!call->action || !w->access.required || call->who == &ew__who_owner || holds_token(&w->who));
+    check(!call->action || !w->access.required || call->served.who == &ew__who_owner || holds_token(&w->who));
     *place = ew_call_ref(call);
     if (old)
         (void)ew_call_fail(old, EW_STATUS_ABORTED, "another call takes its place");
@@ -241,7 +241,7 @@ static void keep(ew_call *call, void *arg) {
 
 static void on_upstream_open(ew_call *call) {
     upstream *up = call->callee_ud;
-    call->begun = !up->down;
+    call->outgoing.begun = !up->down;
     if (up->down)
         ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, EW_STR("it is down"));
     else

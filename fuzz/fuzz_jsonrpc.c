@@ -91,8 +91,8 @@ static void open_call(world *w, ew__peer *peer, unsigned how) {
     call->input = EW_STR("[1,\n2]");
     call->wants_chunks = (how & 1) != 0;
     call->has_input = (how & 2) != 0;
-    call->notify = (how & 4) != 0;
-    call->wire_id = how & 16 ? EW_STR("a") : EW_STR("");
+    call->outgoing.notify = (how & 4) != 0;
+    call->outgoing.wire_id = how & 16 ? EW_STR("a") : EW_STR("");
     call->hops = how & 16 ? 3 : 0;
     w->calls[slot] = call;
     ew__call_open_on(call, &opening, peer);

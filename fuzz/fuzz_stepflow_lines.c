@@ -124,7 +124,7 @@ static void open_call(world *w, ew__peer *peer, unsigned how) {
     call->key = how & 1 ? EW_STR("/k") : EW_STR("k");
     call->input = EW_STR("[1,\n\"\xc3\xa4\"]");
     call->has_input = (how & 2) != 0;
-    call->notify = (how & 4) != 0;
+    call->outgoing.notify = (how & 4) != 0;
     w->calls[slot] = call;
     ew__call_open_on(call, &opening, peer);
 }

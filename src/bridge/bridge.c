@@ -96,7 +96,7 @@ static bool is_away(const ew__end *end) {
 /* No handler was started: the call never reached a connection, or the upstream refused it. */
 static bool may_go_elsewhere(const bridged_call *b, const ew_call *outbound, const ew__end *end) {
     bool local = end->origin == EW_ORIGIN_CONNECT || end->origin == EW_ORIGIN_LOCAL;
-    bool unstarted = (local && !outbound->begun) || end->fault.refused;
+    bool unstarted = (local && !outbound->outgoing.begun) || end->fault.refused;
     return unstarted && !b->committed && !b->cancelled && b->inbound->caller_open && b->tried < b->bridge->n_upstreams;
 }
 
@@ -153,18 +153,19 @@ static void on_outbound_end(ew_call *outbound, const ew__end *end) {
 static void feed(bridged_call *b) {
     ew_call *inbound = ew_call_ref(b->inbound);
     b->feeding = true;
-    while (b->outbound && !b->outbound->input_full && inbound->in_head) {
+    while (b->outbound && !b->outbound->input_full && inbound->local.in_head) {
         struct ew__input_item *item = ew__input_queue_take(inbound);
         b->committed = true;
         (void)ew__call_input(b->outbound, ew__input_item_text(item)); /* a lost chunk ends both calls */
         ew__input_item_free(inbound, item);
     }
     b->feeding = false;
-    if (b->outbound && !inbound->in_head && inbound->input_ended && !b->outbound->input_full && !b->input_end_sent) {
+    if (b->outbound && !inbound->local.in_head && inbound->input_ended && !b->outbound->input_full &&
+        !b->input_end_sent) {
         b->input_end_sent = b->committed = true;
         ew__call_input_end(b->outbound);
     }
-    if (b->outbound && !inbound->in_head && !b->outbound->input_full)
+    if (b->outbound && !inbound->local.in_head && !b->outbound->input_full)
         ew__call_input_room(inbound);
     ew_call_unref(inbound);
 }
@@ -177,7 +178,7 @@ static void on_outbound_input_room(ew_call *outbound) {
 
 static ew_err on_inbound_input(ew_call *inbound, ew_str chunk) {
     bridged_call *b = inbound->callee_ud;
-    if (!b->outbound || inbound->in_head || b->outbound->input_full)
+    if (!b->outbound || inbound->local.in_head || b->outbound->input_full)
         return ew__input_queue_add(inbound, chunk);
     b->committed = true;
     ew_err err = ew__call_input(b->outbound, chunk);
@@ -245,8 +246,8 @@ static bool spans_wanted(const ew__executor *executor) {
 static void fill_path(ew_call *inbound, ew_call *outbound) {
     ew__buf path;
     ew__buf_init(&path, inbound->executor->env, (size_t)64 * 1024);
-    if (ew__trace_path(&path, inbound->trace_path, inbound->key, false) == EW_OK)
-        (void)ew__arena_str(&inbound->arena, ew__buf_view(&path), &outbound->trace_path);
+    if (ew__trace_path(&path, inbound->outgoing.trace_path, inbound->key, false) == EW_OK)
+        (void)ew__arena_str(&inbound->arena, ew__buf_view(&path), &outbound->outgoing.trace_path);
     ew__buf_done(&path);
 }
 
@@ -344,7 +345,7 @@ static void on_inbound_open(ew_call *inbound) {
     }
     *b = (bridged_call){.inbound = ew_call_ref(inbound),
                         .bridge = bridge,
-                        .hides_stack = !ew__stack_trace_is_shown(inbound->executor, inbound->who)};
+                        .hides_stack = !ew__stack_trace_is_shown(inbound->executor, inbound->served.who)};
     inbound->callee_ud = b;
     try_next(b);
 }

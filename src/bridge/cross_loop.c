@@ -81,8 +81,9 @@ static void on_end_message(ew__task *task) { /* inbound loop */
     cross_call *c = ew__container_of(task, cross_call, end_task);
     ew_call *inbound = c->inbound;
     c->inbound = NULL;
-    inbound->begun = c->begun;
-    (void)ew__arena_str(&inbound->arena, c->trace_id, &inbound->remote_trace_id); /* for its span; may be missing */
+    inbound->outgoing.begun = c->begun;
+    (void)ew__arena_str(&inbound->arena, c->trace_id,
+                        &inbound->outgoing.remote_trace_id); /* for its span; may be missing */
     if (c->end.result.len >= LARGE && ew__arena_adopt(&inbound->arena, c->text, c->text_size) == EW_OK)
         c->text = NULL; /* it is sent from there */
     if (c->end.status == EW_STATUS_OK)
@@ -109,7 +110,7 @@ static void set_local_fault(cross_call *c, ew_str message) {
 
 /* Copies the end: its texts are valid only now. */
 static void keep_end(cross_call *c, const ew_call *outbound, const ew__end *end) {
-    ew_str trace_id = outbound->remote_trace_id;
+    ew_str trace_id = outbound->outgoing.remote_trace_id;
     ew_str *const texts[] = {&c->end.result, &c->end.fault.message, &c->end.fault.details, &c->trace_id};
     c->text_size = end->result.len + end->fault.message.len + end->fault.details.len + trace_id.len;
     c->text = ew__alloc(c->env, c->text_size);
@@ -137,7 +138,7 @@ static void on_outbound_end(ew_call *outbound, const ew__end *end) {
     c->outbound = NULL;
     while (c->held.first)
         free_input(c, take_held(c));
-    c->begun = outbound->begun;
+    c->begun = outbound->outgoing.begun;
     keep_end(c, outbound, end);
     ew__call_release(outbound);
     post_end(c);
@@ -317,7 +318,7 @@ static ew_err fill(ew_call *outbound, const ew_call *inbound) {
     outbound->deadline = inbound->deadline;
     outbound->hops = inbound->hops;
     outbound->trace = inbound->trace;
-    outbound->cross_loop = true;
+    outbound->outgoing.cross_loop = true;
     return EW_OK;
 }
 

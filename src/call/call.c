@@ -53,7 +53,7 @@ static void destroy(ew_call *call) {
     ew_call_unref(lender);
 }
 
-static void unref_task(ew__task *task) { destroy(ew__container_of(task, ew_call, unref_task)); }
+static void unref_task(ew__task *task) { destroy(ew__container_of(task, ew_call, cross_thread.unref_task)); }
 
 ew_call *ew_call_ref(ew_call *call) {
     atomic_fetch_add_explicit(&call->refs, 1, memory_order_relaxed);
@@ -66,8 +66,8 @@ ew_call *ew_call_unref(ew_call *call) {
     if (ew__executor_here(call->executor)) {
         destroy(call);
     } else {
-        call->unref_task.fn = unref_task;
-        ew__executor_post(call->executor, &call->unref_task);
+        call->cross_thread.unref_task.fn = unref_task;
+        ew__executor_post(call->executor, &call->cross_thread.unref_task);
     }
     return NULL;
 }
@@ -166,8 +166,8 @@ static ew_err finish(ew_call *call, const ew__end *end) {
     }
     call->callee_open = false;
     ew__call_detach(call);
-    ew__timer_stop(&executor->timers, &call->after_timer);
-    ew__timer_stop(&executor->timers, &call->room_timer);
+    ew__timer_stop(&executor->timers, &call->local.after_timer);
+    ew__timer_stop(&executor->timers, &call->local.room_timer);
     tell_end(call, end);
     count_live(executor, -1);
     observe_left(call);
@@ -414,7 +414,7 @@ void ew__call_open(ew_call *call, ew__action *action) {
     call->secret_output = action->secret_output;
     ew_fault fault;
     if (EW__UNLIKELY(call->executor->calls->gate != NULL) &&
-        !ew__gate_authorize_call(call->executor, call->who, call->wire, action, &fault))
+        !ew__gate_authorize_call(call->executor, call->served.who, call->wire, action, &fault))
         refuse(call, &fault);
     else
         start(call, action->ops, action->ops_ud);
@@ -538,12 +538,12 @@ static void make_trace(ew_call *call) {
         ew__rng_init(&own, call->executor->env);
         rng = &own;
     }
-    if (call->carrier.len == 0) {
+    if (call->served.carrier.len == 0) {
         ew__trace_new(&call->trace, rng);
         return;
     }
     ew_str parent, state;
-    read_carrier(call->carrier, &parent, &state);
+    read_carrier(call->served.carrier, &parent, &state);
     (void)ew__trace_continue(&call->trace, rng, parent);
     if (call->trace.has_parent && ew__tracestate_ok(state))
         call->tracestate = state;

@@ -81,6 +81,7 @@ struct ew_call {
     atomic_bool cancelled;
     atomic_bool full;         /* the last chunk met a reader that is behind */
     atomic_uchar trace_state; /* call.c */
+    atomic_bool spare_used;   /* cross_thread.spare_task was posted */
     bool caller_open;         /* the caller wants to be told the end */
     bool callee_open;         /* the callee owes an end */
     uint8_t kind;             /* ew__call_kind */
@@ -88,10 +89,7 @@ struct ew_call {
     bool has_input;
     bool input_ended;
     bool input_full; /* the caller was told to wait with its input */
-    bool notify;     /* outgoing: no answer is wanted, where the wire can say so */
     bool traced;     /* an observer has told of its start */
-    bool cross_loop; /* outgoing: the call of another loop that it mirrors has the span */
-    bool begun;      /* outgoing: it was given to a connection, so that the peer may have it */
     bool deep;    /* the depth of its payloads is checked: a message may have had more than EW_PAYLOAD_DEPTH levels */
     uint8_t hops; /* everywires that it has crossed */
     uint32_t attempt;
@@ -106,39 +104,49 @@ struct ew_call {
      */
     ew_call *lender;
     const ew__secrets *secret_input, *secret_output; /* the action's, or of the call that this one goes on for */
-    const ew__who *who;               /* served: whose call it is, until it is opened; NULL: a stranger's */
-    ew__action *action;               /* a reference; NULL for outgoing calls */
-    const char *wire;                 /* name of the wire it came on, or goes out on */
-    const ew__span_style *span_style; /* served: set by its wire; NULL: the default */
+    ew__action *action;                              /* a reference; NULL for outgoing calls */
+    const char *wire;                                /* name of the wire it came on, or goes out on */
     ew_str key;
     ew_str input;
     ew_str context;
     ew_str labels;
     ew_str tracestate;
-    ew_str carrier;         /* served: an object with the traceparent to go on with, once somebody asks; or empty */
-    ew_str remote_trace_id; /* outgoing: what the peer calls the trace */
-    ew_str wire_id;         /* outgoing: the id it is to have on the wire, where that is a text; empty: any */
-    ew_str trace_path;      /* outgoing: ew__trace_path of the call it belongs to, or empty */
     ew__trace trace;   /* of a served call: made when somebody asks, unless its wire brought one; see ew__call_trace */
     uint64_t deadline; /* monotonic ns, EW__NEVER for none */
     uint64_t opened_at;
     uint64_t cancelled_at;
     uint64_t bytes_out;
     ew__timer deadline_timer;
-    ew__timer after_timer;
-    ew__timer room_timer;
-    ew_call_fn on_cancel, on_room, on_after;
-    ew_input_fn on_input;
-    void *on_cancel_arg, *on_room_arg, *on_after_arg, *on_input_arg;
-    struct ew__input_item *in_head, *in_tail; /* chunks that came before on_input */
-    size_t in_bytes;
-    uint32_t in_items;
-    _Atomic(struct ew__call_sync *) sync; /* made when a thread other than the executor's waits on the call */
-    atomic_size_t posted;                 /* bytes of chunks on their way from other threads */
-    ew__task unref_task;
-    ew__task spare_task; /* says "failed" when there is no memory for a letter (post.c) */
-    atomic_bool spare_used;
-    ew_origin origin; /* of the fault to come; outgoing calls */
+    struct {                              /* set by the wire that received the call */
+        const ew__who *who;               /* the caller's identity, until the call is opened; NULL: unauthenticated */
+        const ew__span_style *span_style; /* NULL: the default */
+        ew_str carrier;                   /* an object with the traceparent to continue, made on demand; or empty */
+    } served;
+    struct {              /* set by the client or the bridge before it opens the call, and by the wire that sends it */
+        bool notify;      /* no answer is wanted, where the wire can express that */
+        bool cross_loop;  /* the call of another loop that it mirrors has the span */
+        bool begun;       /* it was given to a connection, so that the peer may have it */
+        ew_origin origin; /* of the fault to come */
+        ew_str remote_trace_id; /* the peer's name of the trace */
+        ew_str wire_id;         /* the id on the wire, where that is a text; empty: any */
+        ew_str trace_path;      /* ew__trace_path of the call it belongs to, or empty */
+    } outgoing;
+    struct { /* set by local.c for local handlers; the queue also by other callees (input_queue.h) */
+        ew__timer after_timer;
+        ew__timer room_timer;
+        ew_call_fn on_cancel, on_room, on_after;
+        ew_input_fn on_input;
+        void *on_cancel_arg, *on_room_arg, *on_after_arg, *on_input_arg;
+        struct ew__input_item *in_head, *in_tail; /* chunks that came before on_input */
+        size_t in_bytes;
+        uint32_t in_items;
+    } local;
+    struct {                                  /* set by post.c, sync.c and call.c on behalf of other threads */
+        _Atomic(struct ew__call_sync *) sync; /* made when a thread other than the executor's waits on the call */
+        atomic_size_t posted;                 /* bytes of chunks on their way from other threads */
+        ew__task unref_task;
+        ew__task spare_task; /* fails the call when there is no memory for a message */
+    } cross_thread;
     ew__arena arena;
     /* the first piece of the arena follows */
 };

@@ -16,7 +16,7 @@ struct ew__input_item {
 
 static bool input_full(const ew_call *call) {
     const ew_limits *limits = call->executor->limits;
-    return call->in_bytes >= limits->in_queue_bytes || call->in_items >= limits->in_queue_items;
+    return call->local.in_bytes >= limits->in_queue_bytes || call->local.in_items >= limits->in_queue_items;
 }
 
 ew_err ew__input_queue_add(ew_call *call, ew_str chunk) {
@@ -26,25 +26,25 @@ ew_err ew__input_queue_add(ew_call *call, ew_str chunk) {
     item->next = NULL;
     item->len = chunk.len;
     memcpy(item->bytes, chunk.ptr, chunk.len);
-    if (call->in_tail)
-        call->in_tail->next = item;
+    if (call->local.in_tail)
+        call->local.in_tail->next = item;
     else
-        call->in_head = item;
-    call->in_tail = item;
-    call->in_bytes += chunk.len;
-    call->in_items++;
+        call->local.in_head = item;
+    call->local.in_tail = item;
+    call->local.in_bytes += chunk.len;
+    call->local.in_items++;
     return input_full(call) ? EW_FULL : EW_OK;
 }
 
 struct ew__input_item *ew__input_queue_take(ew_call *call) {
-    struct ew__input_item *item = call->in_head;
+    struct ew__input_item *item = call->local.in_head;
     if (!item)
         return NULL;
-    call->in_head = item->next;
-    if (!call->in_head)
-        call->in_tail = NULL;
-    call->in_bytes -= item->len;
-    call->in_items--;
+    call->local.in_head = item->next;
+    if (!call->local.in_head)
+        call->local.in_tail = NULL;
+    call->local.in_bytes -= item->len;
+    call->local.in_items--;
     return item;
 }
 
@@ -55,23 +55,23 @@ void ew__input_item_free(const ew_call *call, struct ew__input_item *item) {
 }
 
 void ew__input_queue_clear(ew_call *call) {
-    while (call->in_head)
+    while (call->local.in_head)
         ew__input_item_free(call, ew__input_queue_take(call));
 }
 
 void ew__input_queue_deliver(ew_call *call) {
     ew_call_ref(call); /* the handler may end the call in its callback */
-    while (call->callee_open && call->on_input && call->in_head) {
+    while (call->callee_open && call->local.on_input && call->local.in_head) {
         struct ew__input_item *item = ew__input_queue_take(call);
-        call->on_input(call, ew__input_item_text(item), false, call->on_input_arg);
+        call->local.on_input(call, ew__input_item_text(item), false, call->local.on_input_arg);
         ew__input_item_free(call, item);
     }
-    if (call->callee_open && !call->in_head)
+    if (call->callee_open && !call->local.in_head)
         ew__call_input_room(call);
-    if (call->callee_open && call->on_input && call->input_ended) {
-        ew_input_fn fn = call->on_input;
-        call->on_input = NULL;
-        fn(call, ew__str(NULL, 0), true, call->on_input_arg);
+    if (call->callee_open && call->local.on_input && call->input_ended) {
+        ew_input_fn fn = call->local.on_input;
+        call->local.on_input = NULL;
+        fn(call, ew__str(NULL, 0), true, call->local.on_input_arg);
     }
     ew_call_unref(call);
 }
@@ -81,43 +81,44 @@ void ew__input_queue_deliver(ew_call *call) {
 static void local_open(ew_call *call) { call->action->fn(call, call->action->arg); }
 
 static ew_err local_input(ew_call *call, ew_str chunk) {
-    if (call->on_input && !call->in_head) {
-        call->on_input(call, chunk, false, call->on_input_arg);
+    if (call->local.on_input && !call->local.in_head) {
+        call->local.on_input(call, chunk, false, call->local.on_input_arg);
         return EW_OK;
     }
     return ew__input_queue_add(call, chunk);
 }
 
 static void local_input_end(ew_call *call) {
-    if (call->on_input)
+    if (call->local.on_input)
         ew__input_queue_deliver(call);
 }
 
 static void local_cancel(ew_call *call, ew__cancel_why why) {
     (void)why;
-    ew_call_fn fn = call->on_cancel;
-    call->on_cancel = NULL;
+    ew_call_fn fn = call->local.on_cancel;
+    call->local.on_cancel = NULL;
     if (fn)
-        fn(call, call->on_cancel_arg);
+        fn(call, call->local.on_cancel_arg);
 }
 
 static void on_room_timer(ew__timer *timer, uint64_t now) {
-    ew_call *call = ew__container_of(timer, ew_call, room_timer);
+    ew_call *call = ew__container_of(timer, ew_call, local.room_timer);
     (void)now;
     if (atomic_load_explicit(&call->full, memory_order_relaxed))
         return; /* filled again meanwhile: the next room comes back here */
-    ew_call_fn fn = call->on_room;
-    call->on_room = NULL;
+    ew_call_fn fn = call->local.on_room;
+    call->local.on_room = NULL;
     if (fn)
-        fn(call, call->on_room_arg);
+        fn(call, call->local.on_room_arg);
 }
 
 /* Through a timer that is due at once, so that producers take turns: one burst per call and turn of the loop. */
 static void local_room(ew_call *call) {
     ew__executor *executor = call->executor;
-    if (call->on_room && ew__timer_set(&executor->timers, &call->room_timer, executor->now, on_room_timer) != EW_OK)
+    if (call->local.on_room &&
+        ew__timer_set(&executor->timers, &call->local.room_timer, executor->now, on_room_timer) != EW_OK)
         /* no memory for the turn: at once, so that it does not wait for ever */
-        on_room_timer(&call->room_timer, executor->now);
+        on_room_timer(&call->local.room_timer, executor->now);
 }
 
 const ew__callee_ops ew__local_callee = {
@@ -133,8 +134,8 @@ const ew__callee_ops ew__local_callee = {
 ew_err ew__local_on_cancel(ew_call *call, ew_call_fn fn, void *arg) {
     if (!call->callee_open)
         return EW_EENDED;
-    call->on_cancel = fn;
-    call->on_cancel_arg = arg;
+    call->local.on_cancel = fn;
+    call->local.on_cancel_arg = arg;
     if (fn && atomic_load_explicit(&call->cancelled, memory_order_relaxed))
         local_cancel(call, EW__CANCEL_ASKED);
     return EW_OK;
@@ -143,30 +144,30 @@ ew_err ew__local_on_cancel(ew_call *call, ew_call_fn fn, void *arg) {
 ew_err ew__local_on_room(ew_call *call, ew_call_fn fn, void *arg) {
     if (!call->callee_open)
         return EW_EENDED;
-    call->on_room = fn;
-    call->on_room_arg = arg;
+    call->local.on_room = fn;
+    call->local.on_room_arg = arg;
     if (!fn || atomic_load_explicit(&call->full, memory_order_relaxed))
         return EW_OK;
-    return ew__timer_set(&call->executor->timers, &call->room_timer, call->executor->now, on_room_timer);
+    return ew__timer_set(&call->executor->timers, &call->local.room_timer, call->executor->now, on_room_timer);
 }
 
 static void on_after_timer(ew__timer *timer, uint64_t now) {
-    ew_call *call = ew__container_of(timer, ew_call, after_timer);
+    ew_call *call = ew__container_of(timer, ew_call, local.after_timer);
     (void)now;
-    ew_call_fn fn = call->on_after;
-    call->on_after = NULL;
+    ew_call_fn fn = call->local.on_after;
+    call->local.on_after = NULL;
     if (fn)
-        fn(call, call->on_after_arg);
+        fn(call, call->local.on_after_arg);
 }
 
 ew_err ew__local_after(ew_call *call, uint64_t ms, ew_call_fn fn, void *arg) {
     if (!call->callee_open)
         return EW_EENDED;
-    call->on_after = fn;
-    call->on_after_arg = arg;
+    call->local.on_after = fn;
+    call->local.on_after_arg = arg;
     uint64_t now = ms == 0 ? call->executor->now : ew__executor_read_clock(call->executor);
     uint64_t at = ms > (EW__NEVER - 1 - now) / 1000000 ? EW__NEVER - 1 : now + EW__MS(ms);
-    return ew__timer_set(&call->executor->timers, &call->after_timer, at, on_after_timer);
+    return ew__timer_set(&call->executor->timers, &call->local.after_timer, at, on_after_timer);
 }
 
 ew_err ew__local_on_input(ew_call *call, ew_input_fn fn, void *arg) {
@@ -174,8 +175,8 @@ ew_err ew__local_on_input(ew_call *call, ew_input_fn fn, void *arg) {
         return EW_EENDED;
     if (!call->has_input)
         return EW_EUNSUPPORTED;
-    call->on_input = fn;
-    call->on_input_arg = arg;
+    call->local.on_input = fn;
+    call->local.on_input_arg = arg;
     if (fn)
         ew__input_queue_deliver(call);
     return EW_OK;

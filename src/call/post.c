@@ -1,6 +1,6 @@
 /*
  * call/post.c: the public functions of a call. On the executor thread they act at once; from another thread each becomes
- * a letter to the executor thread, which carries a copy of its payload. Letters arrive in the order in which they were
+ * a message to the executor thread, which carries a copy of its payload. Messages arrive in the order in which they were
  * posted.
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 
 enum what { CHUNK, DEEP_CHUNK, DONE, FAIL, ON_CANCEL, ON_ROOM, AFTER, ON_INPUT };
 
-struct letter {
+struct message {
     ew__task task;
     ew_call *call;
     enum what what;
@@ -39,53 +39,53 @@ static void must_keep(ew_call *call, ew_err err) {
         ew__call_fault(call, &(ew_fault){.status = EW_STATUS_INTERNAL, .message = OUT_OF_MEMORY});
 }
 
-static void open_letter(ew__task *task) {
-    struct letter *letter = ew__container_of(task, struct letter, task);
-    ew_call *call = letter->call;
+static void receive(ew__task *task) {
+    struct message *message = ew__container_of(task, struct message, task);
+    ew_call *call = message->call;
     const ew_env *env = call->executor->env;
-    switch (letter->what) {
+    switch (message->what) {
     case CHUNK:
-        atomic_fetch_sub(&call->posted, letter->payload.len);
-        (void)ew__call_chunk_valid(call, letter->payload);
-        ew__call_wake_waiters(call); /* a thread may wait for its letters to be taken */
+        atomic_fetch_sub(&call->cross_thread.posted, message->payload.len);
+        (void)ew__call_chunk_valid(call, message->payload);
+        ew__call_wake_waiters(call); /* a thread may wait for its messages to be taken */
         break;
     case DEEP_CHUNK:
         call->deep = true;
-        (void)ew__call_chunk_valid(call, letter->payload);
+        (void)ew__call_chunk_valid(call, message->payload);
         ew__call_wake_waiters(call);
         break;
     case DONE:
-        (void)ew__call_done_valid(call, letter->payload);
+        (void)ew__call_done_valid(call, message->payload);
         break;
     case FAIL:
-        ew__call_fault(call, &letter->fault);
+        ew__call_fault(call, &message->fault);
         break;
     case ON_CANCEL:
-        (void)ew__local_on_cancel(call, letter->fn, letter->arg);
+        (void)ew__local_on_cancel(call, message->fn, message->arg);
         break;
     case ON_ROOM:
-        must_keep(call, ew__local_on_room(call, letter->fn, letter->arg));
+        must_keep(call, ew__local_on_room(call, message->fn, message->arg));
         break;
     case AFTER:
-        must_keep(call, ew__local_after(call, letter->ms, letter->fn, letter->arg));
+        must_keep(call, ew__local_after(call, message->ms, message->fn, message->arg));
         break;
     case ON_INPUT:
-        (void)ew__local_on_input(call, letter->input_fn, letter->arg);
+        (void)ew__local_on_input(call, message->input_fn, message->arg);
         break;
     }
     ew_call_unref(call);
-    ew__free(env, letter, letter->size);
+    ew__free(env, message, message->size);
 }
 
-static struct letter *write_letter(ew_call *call, enum what what, size_t bytes) {
-    struct letter *letter = ew__zalloc(call->executor->env, sizeof *letter + bytes);
-    if (!letter)
+static struct message *new_message(ew_call *call, enum what what, size_t bytes) {
+    struct message *message = ew__zalloc(call->executor->env, sizeof *message + bytes);
+    if (!message)
         return NULL;
-    letter->size = sizeof *letter + bytes;
-    letter->task.fn = open_letter;
-    letter->call = ew_call_ref(call);
-    letter->what = what;
-    return letter;
+    message->size = sizeof *message + bytes;
+    message->task.fn = receive;
+    message->call = ew_call_ref(call);
+    message->what = what;
+    return message;
 }
 
 /* ---- the call whose handler runs on this worker thread ---- */
@@ -110,41 +110,41 @@ static void let_go(ew_call *call) {
 
 /* ---- posting ---- */
 
-static ew_err post(struct letter *letter) {
-    if (letter->what == DONE || letter->what == FAIL)
-        let_go(letter->call);
-    ew__executor_post(letter->call->executor, &letter->task);
+static ew_err post(struct message *message) {
+    if (message->what == DONE || message->what == FAIL)
+        let_go(message->call);
+    ew__executor_post(message->call->executor, &message->task);
     return EW_OK;
 }
 
 static ew_err post_payload(ew_call *call, enum what what, ew_str json) {
-    struct letter *letter = write_letter(call, what, json.len);
-    if (!letter)
+    struct message *message = new_message(call, what, json.len);
+    if (!message)
         return EW_ENOMEM;
-    memcpy(letter->bytes, json.ptr, json.len);
-    letter->payload = ew__str(letter->bytes, json.len);
-    return post(letter);
+    memcpy(message->bytes, json.ptr, json.len);
+    message->payload = ew__str(message->bytes, json.len);
+    return post(message);
 }
 
 static ew_err post_fn(ew_call *call, enum what what, ew_call_fn fn, void *arg, uint64_t ms) {
-    struct letter *letter = write_letter(call, what, 0);
-    if (!letter)
+    struct message *message = new_message(call, what, 0);
+    if (!message)
         return EW_ENOMEM;
-    letter->fn = fn;
-    letter->arg = arg;
-    letter->ms = ms;
-    return post(letter);
+    message->fn = fn;
+    message->arg = arg;
+    message->ms = ms;
+    return post(message);
 }
 
 /* ---- chunks ---- */
 
-/* From a thread: the letters on their way count as buffered, so that a thread that never waits is stopped too. */
+/* From a thread: the messages on their way count as buffered, so that a thread that never waits is stopped too. */
 static ew_err post_chunk(ew_call *call, ew_str json) {
     const ew_limits *limits = call->executor->limits;
-    size_t posted = atomic_fetch_add(&call->posted, json.len) + json.len;
+    size_t posted = atomic_fetch_add(&call->cross_thread.posted, json.len) + json.len;
     ew_err err = posted > limits->out_max_bytes ? EW_ELIMIT : post_payload(call, CHUNK, json);
     if (err < 0) {
-        atomic_fetch_sub(&call->posted, json.len);
+        atomic_fetch_sub(&call->cross_thread.posted, json.len);
         return err;
     }
     return posted > limits->out_high_bytes || atomic_load(&call->full) ? EW_FULL : EW_OK;
@@ -270,9 +270,9 @@ ew_err ew_call_fail(ew_call *call, ew_status status, const char *message) {
     return ew_call_fail_with(call, &fault);
 }
 
-/* Without memory for the letter the call must end all the same: the spare letter inside the call says so. */
+/* Without memory for the message the call must end all the same: the spare message inside the call says so. */
 static void fail_unposted(ew__task *task) {
-    ew_call *call = ew__container_of(task, ew_call, spare_task);
+    ew_call *call = ew__container_of(task, ew_call, cross_thread.spare_task);
     ew_fault fault = {.status = EW_STATUS_INTERNAL, .message = OUT_OF_MEMORY};
     ew__call_fault(call, &fault);
     ew_call_unref(call);
@@ -283,23 +283,23 @@ static ew_err post_spare(ew_call *call) {
         return EW_EENDED;
     ew_call_ref(call);
     let_go(call);
-    call->spare_task.fn = fail_unposted;
-    ew__executor_post(call->executor, &call->spare_task);
+    call->cross_thread.spare_task.fn = fail_unposted;
+    ew__executor_post(call->executor, &call->cross_thread.spare_task);
     return EW_OK;
 }
 
 static ew_err post_fault(ew_call *call, const ew_fault *fault) {
-    struct letter *letter = write_letter(call, FAIL, fault->message.len + fault->details.len);
-    if (!letter)
+    struct message *message = new_message(call, FAIL, fault->message.len + fault->details.len);
+    if (!message)
         return post_spare(call);
-    letter->fault = *fault;
-    memcpy(letter->bytes, fault->message.ptr, fault->message.len);
-    letter->fault.message.ptr = letter->bytes;
+    message->fault = *fault;
+    memcpy(message->bytes, fault->message.ptr, fault->message.len);
+    message->fault.message.ptr = message->bytes;
     if (fault->details.len) {
-        memcpy(letter->bytes + fault->message.len, fault->details.ptr, fault->details.len);
-        letter->fault.details.ptr = letter->bytes + fault->message.len;
+        memcpy(message->bytes + fault->message.len, fault->details.ptr, fault->details.len);
+        message->fault.details.ptr = message->bytes + fault->message.len;
     }
-    return post(letter);
+    return post(message);
 }
 
 static ew_err fault_here(ew_call *call, const ew_fault *fault) {
@@ -338,10 +338,10 @@ ew_err ew_call_on_input(ew_call *call, ew_input_fn fn, void *arg) {
         return EW_EUNSUPPORTED;
     if (ew__executor_here(call->executor))
         return ew__local_on_input(call, fn, arg);
-    struct letter *letter = write_letter(call, ON_INPUT, 0);
-    if (!letter)
+    struct message *message = new_message(call, ON_INPUT, 0);
+    if (!message)
         return EW_ENOMEM;
-    letter->input_fn = fn;
-    letter->arg = arg;
-    return post(letter);
+    message->input_fn = fn;
+    message->arg = arg;
+    return post(message);
 }

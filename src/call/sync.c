@@ -32,26 +32,26 @@ static void free_sync(const ew_env *env, struct ew__call_sync *sync) {
 }
 
 static struct ew__call_sync *get_sync(ew_call *call) {
-    struct ew__call_sync *sync = atomic_load(&call->sync);
+    struct ew__call_sync *sync = atomic_load(&call->cross_thread.sync);
     if (sync)
         return sync;
     struct ew__call_sync *fresh = new_sync(call->executor->env);
     if (!fresh)
         return NULL;
-    if (atomic_compare_exchange_strong(&call->sync, &sync, fresh))
+    if (atomic_compare_exchange_strong(&call->cross_thread.sync, &sync, fresh))
         return fresh;
     free_sync(call->executor->env, fresh);
     return sync;
 }
 
 void ew__call_sync_free(ew_call *call) {
-    struct ew__call_sync *sync = atomic_load(&call->sync);
+    struct ew__call_sync *sync = atomic_load(&call->cross_thread.sync);
     if (sync)
         free_sync(call->executor->env, sync);
 }
 
 void ew__call_wake_waiters(ew_call *call) {
-    struct ew__call_sync *sync = atomic_load(&call->sync);
+    struct ew__call_sync *sync = atomic_load(&call->cross_thread.sync);
     if (!sync)
         return;
     pthread_mutex_lock(&sync->lock);
@@ -60,7 +60,8 @@ void ew__call_wake_waiters(ew_call *call) {
 }
 
 static bool has_room(const ew_call *call) {
-    return !atomic_load(&call->full) && atomic_load(&call->posted) <= call->executor->limits->out_low_bytes;
+    return !atomic_load(&call->full) &&
+           atomic_load(&call->cross_thread.posted) <= call->executor->limits->out_low_bytes;
 }
 
 /* Waits until cancelled, until there is room (if asked for), or for the time given. */

@@ -63,7 +63,7 @@ static ew_err copy_parent(ew_request *request, const ew_call *parent) {
         return EW_OK;
     request->above = *ew__call_trace((ew_call *)(uintptr_t)parent); /* that it is made late is its own affair */
     ew__buf_init(&path, request->arena.env, 64 * 1024);
-    (void)ew__trace_path(&path, parent->trace_path, parent->key, false);
+    (void)ew__trace_path(&path, parent->outgoing.trace_path, parent->key, false);
     ew_err err =
         path.err == EW_OK ? ew__arena_str(&request->arena, ew__buf_view(&path), &request->above_path) : path.err;
     ew__buf_done(&path);
@@ -104,7 +104,7 @@ static ew_end public_end(const ew_call *call, const ew__end *end) {
                     .result = end->result,
                     .fault = end->fault,
                     .origin = end->origin,
-                    .trace_id = call ? call->remote_trace_id : ew__str(NULL, 0)};
+                    .trace_id = call ? call->outgoing.remote_trace_id : ew__str(NULL, 0)};
 }
 
 /* Copies an end into the request's memory, for those who wait. Without memory for it they learn that. */
@@ -199,8 +199,8 @@ static ew_err fill_call(ew_request *request, ew_call *call) {
     call->wants_chunks = options->stream;
     call->has_input = options->input_stream;
     call->input_full = options->input_stream; /* the wire reports when it takes input */
-    call->notify = options->notify;
-    call->wire_id = options->id;
+    call->outgoing.notify = options->notify;
+    call->outgoing.wire_id = options->id;
     if (options->traceparent.len > 0)
         (void)ew__trace_continue(&call->trace, &executor->rng, options->traceparent); /* a fresh one if it is none */
     else if (has_above && !executor->calls->observer)
@@ -209,7 +209,7 @@ static ew_err fill_call(ew_request *request, ew_call *call) {
         ew__trace_child(&call->trace, &executor->rng, &request->above);
     else
         ew__trace_new(&call->trace, &executor->rng);
-    call->trace_path = request->above_path;
+    call->outgoing.trace_path = request->above_path;
     if (options->timeout_ms) {
         uint64_t now = ew__executor_read_clock(executor);
         call->deadline =

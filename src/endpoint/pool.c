@@ -90,7 +90,7 @@ ew_err ew__pool_take(ew__pool *pool, ew_call *call) {
     *wait = (struct ew__pool_wait){.call = call, .pool = pool, .since = pool->loop->executor.now};
     call->callee = &waiting;
     call->callee_ud = wait;
-    call->begun = false;
+    call->outgoing.begun = false;
     enqueue(pool, wait);
     pool->ops->serve(pool, wait);
     return EW_OK;

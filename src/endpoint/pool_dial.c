@@ -358,7 +358,7 @@ static void serve_waiting(ew__dial_pool *self) {
     while ((wait = next_servable(self, &link)) != NULL) {
         ew_call *call = ew__pool_dequeue(wait);
         link->idle_since = pool->loop->executor.now;
-        call->begun = true;
+        call->outgoing.begun = true;
         if (pool->wire->open(link->peer, call) != EW_OK)
             ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
     }

@@ -49,7 +49,7 @@ static void give(ew__pool *pool, manage_pool *self) {
     ew__runner *runner;
     while (pool->queue.n > 0 && (runner = least_busy(self)) != NULL) {
         ew_call *call = ew__pool_dequeue(ew__pool_first(pool));
-        call->begun = true;
+        call->outgoing.begun = true;
         if (pool->wire->open(runner->link->peer, call) != EW_OK)
             ew__call_fail_as(call, EW_ORIGIN_LOCAL, EW_STATUS_INTERNAL, EW_STR("the connection refused the call"));
     }

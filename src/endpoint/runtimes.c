@@ -349,7 +349,7 @@ ew_err ew__runtime_send(ew__runtime *runtime, ew_call *call) {
     ew__link *link = runtime->link;
     if (ew__runtime_capacity(runtime) == 0)
         return EW_EBUSY;
-    call->begun = true;
+    call->outgoing.begun = true;
     return link->peer->wire->open(link->peer, call);
 }
 

@@ -233,7 +233,7 @@ static ew_err fill_call(ew_call *call, const ew__app_jobs *self, const ew__run *
     if (err == EW_OK)
         err = ew__arena_str(&call->arena, run->job.correlation, &call->labels);
     if (err == EW_OK)
-        err = ew__arena_str(&call->arena, run->job.trace, &call->carrier);
+        err = ew__arena_str(&call->arena, run->job.trace, &call->served.carrier);
     call->wire = WIRE;
     call->attempt = run->attempt;
     call->wants_chunks = true;
@@ -416,7 +416,7 @@ static void start_at(ew__app_jobs *self, ew__run *run, ew__app_runner *runner, e
         start_at_runner(a);
         return;
     }
-    a->call->who = &ew__who_owner; /* who may enqueue was asked before */
+    a->call->served.who = &ew__who_owner; /* who may enqueue was asked before */
     ew__call_open(a->call, action);
 }
 

@@ -200,7 +200,7 @@ static ew__exec_job *new_job(ew_call *call, ew__exec *exec) {
     if (ms > 0 && ew_call_after(call, ms, on_timeout, job) != EW_OK)
         return NULL;
     if (ms > 0)
-        job->timeout_at = call->after_timer.at;
+        job->timeout_at = call->local.after_timer.at;
     return job;
 }
 

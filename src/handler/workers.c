@@ -33,7 +33,8 @@ struct ew__workers {
  */
 static bool is_kept(const ew_call *call) {
     unsigned known = call->caller_open ? 3 : 2;
-    return call->on_cancel || call->on_room || call->on_after || call->on_input || atomic_load(&call->refs) > known;
+    return call->local.on_cancel || call->local.on_room || call->local.on_after || call->local.on_input ||
+           atomic_load(&call->refs) > known;
 }
 
 static void fail_unended(ew_call *call) {

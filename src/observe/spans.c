@@ -141,21 +141,21 @@ static void copy_parts(ew__span *span, const ew_str parts[EW__SPAN_PARTS]) {
 
 /* The trace that the upstream recorded the call in, if that is another one; known at the end. */
 static ew_str upstream_trace(const ew_call *call) {
-    ew_str theirs = call->action ? ew__str(NULL, 0) : call->remote_trace_id;
+    ew_str theirs = call->action ? ew__str(NULL, 0) : call->outgoing.remote_trace_id;
     bool same = ew__str_is(theirs, ew__str(call->trace.trace_id, sizeof call->trace.trace_id));
     return same ? ew__str(NULL, 0) : theirs;
 }
 
 /* end NULL: it starts. false: no room. */
 static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t duration_ns) {
-    const ew__span_style *style = call->span_style;
+    const ew__span_style *style = call->served.span_style;
     bool truncated = false;
     ew__buf own[2];
     ew__buf_init(&own[0], spans->executor->env, SIZE_MAX / 2);
     ew__buf_init(&own[1], spans->executor->env, SIZE_MAX / 2);
     ew_str parts[EW__SPAN_PARTS] = {
         [EW__SPAN_KEY] = call->key,
-        [EW__SPAN_PATH] = call->trace_path,
+        [EW__SPAN_PATH] = call->outgoing.trace_path,
         [EW__SPAN_LABELS] = whole(call->labels, &truncated),
         [EW__SPAN_CONTEXT] = end || style ? whole(call->context, &truncated) : ew__str(NULL, 0),
         [EW__SPAN_INPUT] = shown(call->input, call->secret_input, &own[0], &truncated),
@@ -190,7 +190,7 @@ static bool note(ew__spans *spans, ew_call *call, const ew__end *end, uint64_t d
 }
 
 /* A call that crosses loops has one span, on the loop that it arrived on. */
-static bool is_recorded(const ew_call *call) { return call->kind == EW__CALL_RUN && !call->cross_loop; }
+static bool is_recorded(const ew_call *call) { return call->kind == EW__CALL_RUN && !call->outgoing.cross_loop; }
 
 static void on_opened(ew__observer *observer, ew_call *call) {
     if (is_recorded(call))

@@ -80,7 +80,7 @@ static void tell_end(rig_call *rc, const ew__end *end, ew_str trace_id) {
 
 static void on_end(ew_call *call, const ew__end *end) {
     rig_call *rc = call->caller_ud;
-    tell_end(rc, end, call->remote_trace_id);
+    tell_end(rc, end, call->outgoing.remote_trace_id);
     rc->call = NULL;
     ew__call_release(call);
 }
@@ -117,7 +117,7 @@ static void fill_call(ew_call *call, const rig_request *request) {
     call->wants_chunks = request->stream;
     call->has_input = request->input_stream;
     call->hops = request->hops;
-    call->notify = request->notify;
+    call->outgoing.notify = request->notify;
     ew__trace_new(&call->trace, &call->executor->rng);
     if (request->timeout_ms)
         call->deadline = ew__executor_read_clock(call->executor) + EW__MS(request->timeout_ms);

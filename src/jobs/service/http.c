@@ -54,7 +54,7 @@ static void check_closed(ew__jobs_http *http) {
 /* Errors of jobs are kept as they came from the upstream; a client may not see all of them. */
 static void hide_stacks(ew__jobs_exchange *self) {
     const ew_env *env = self->http->requests.env;
-    if (self->op.err != EW_OK || ew__stack_trace_is_shown(executor_of(self->http), self->exchange->call->who))
+    if (self->op.err != EW_OK || ew__stack_trace_is_shown(executor_of(self->http), self->exchange->call->served.who))
         return;
     if (self->op.kind == EW__OP_GET)
         ew__stack_trace_remove(&self->op.memory, env, &self->op.u.get.ret.error);

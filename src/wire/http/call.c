@@ -53,7 +53,7 @@ static void on_head(ew__http_ask *ask, const ew__http_head *head) {
                         is_stream_type(ew__http_head_field(head, EW_STR("content-type"), NULL));
     ew_str trace = ew__http_head_field(head, EW_STR("x-genkit-trace-id"), NULL);
     if (trace.len > 0 && trace.len <= 64)
-        (void)ew__arena_str(&call->arena, trace, &call->remote_trace_id);
+        (void)ew__arena_str(&call->arena, trace, &call->outgoing.remote_trace_id);
     uint64_t seconds = 0;
     if (ew__u64_parse(ew__http_head_field(head, EW_STR("retry-after"), NULL), &seconds) && seconds < 1000000)
         client->retry_after_ms = seconds * 1000;

@@ -111,7 +111,7 @@ void ew__http_invite(ew__http_server *server, const ew__http_guest *guest, const
                                       .method = (uint8_t)head->method,
                                       .accepts = accepts};
     server->guest_asked = false;
-    server->call->who = &server->who;
+    server->call->served.who = &server->who;
     ew_err err = ew__arena_str(&server->call->arena, path, &server->exchange.path);
     if (err == EW_OK)
         err = ew__arena_str(&server->call->arena, query, &server->exchange.query);

@@ -235,7 +235,7 @@ static void on_post(ew__http_server *server, const ew__http_head *head, const fi
         return;
     }
     server->call->wire = ew__wire_http.name;
-    server->call->who = &server->who;
+    server->call->served.who = &server->who;
     read_trace(server->call, all);
     if (conn->site->draining) {
         server->keep_alive = false;

@@ -62,7 +62,7 @@ void ew__jr_ask(ew__jr_peer *peer, ew__jr_call *entry) {
 
 bool ew__jr_asks_first(const ew__jr_peer *peer, const ew_call *call) {
     return peer->kind <= EW__JR_ASKED && call->kind == EW__CALL_RUN &&
-           (call->hops || (call->wants_chunks && !call->notify));
+           (call->hops || (call->wants_chunks && !call->outgoing.notify));
 }
 
 bool ew__jr_asked(const ew__jr_peer *peer, ew_str id) {

@@ -185,7 +185,7 @@ static bool wants_events(const ew__jr_peer *peer, const ew_call *call) {
 static ew__jr_query query_of(const ew__jr_peer *peer, const ew_call *call) {
     bool told = peer->kind == EW__JR_EVERYWIRE && call->kind == EW__CALL_RUN;
     uint8_t form = wants_events(peer, call) ? EW__JR_EVENTS : EW__JR_CHUNKS;
-    return (ew__jr_query){.stream = told && call->wants_chunks && !call->notify ? form : EW__JR_NO_STREAM,
+    return (ew__jr_query){.stream = told && call->wants_chunks && !call->outgoing.notify ? form : EW__JR_NO_STREAM,
                           .hops = told ? call->hops : 0};
 }
 
@@ -283,7 +283,7 @@ static void notify(ew__jr_peer *peer, ew_call *call) {
 void ew__jr_send_now(ew__jr_call *entry) {
     ew__jr_peer *peer = ew__jr_peer_of(entry);
     ew_call *call = entry->base.call;
-    if (call->notify) { /* it had an id only to be found here */
+    if (call->outgoing.notify) { /* it had an id only to be found here */
         notify(peer, detach(entry));
         ew_call_unref(call);
         ew__rpc_reader_call_ended(&peer->reader);
@@ -302,11 +302,11 @@ void ew__jr_send_now(ew__jr_call *entry) {
 static ew_err choose_id(ew__jr_peer *peer, ew__jr_call *entry) {
     char id[EW__RPC_ID_ROOM];
     ew_call *call = entry->base.call;
-    if (call->wire_id.len == 0)
+    if (call->outgoing.wire_id.len == 0)
         return ew__arena_str(&call->arena, ew__str(id, ew__rpc_ids_next(&peer->ids, id)), &entry->base.id);
     ew__buf quoted;
     ew__buf_init(&quoted, call->executor->env, SIZE_MAX / 2);
-    ew_err err = ew__json_write_str(&quoted, call->wire_id, false);
+    ew_err err = ew__json_write_str(&quoted, call->outgoing.wire_id, false);
     if (err == EW_OK)
         err = ew__arena_str(&call->arena, ew__buf_view(&quoted), &entry->base.id);
     ew__buf_done(&quoted);
@@ -327,7 +327,7 @@ ew_err ew__jr_open(ew__peer *base, ew_call *call) {
         return EW_EBUSY;
     call->wire = base->wire->name;
     bool asks = ew__jr_asks_first(peer, call);
-    if (call->notify && !asks) {
+    if (call->outgoing.notify && !asks) {
         notify(peer, call);
         return EW_OK;
     }

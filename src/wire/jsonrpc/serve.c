@@ -260,7 +260,7 @@ static void open_call(ew__jr_peer *peer, const ew__rpc *message, ew__jr_batch *b
     }
     entry->came.batch = batch && message->id.len ? ew__jr_batch_ref(batch) : NULL;
     entry->came.ended = &ended;
-    call->who = ew__conn_who(peer->peer.conn);
+    call->served.who = ew__conn_who(peer->peer.conn);
     ew__call_open(call, action);
     if (!ended && keep(entry, message) != EW_OK)
         ew__jr_give_up(entry, 0, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");

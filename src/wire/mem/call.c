@@ -119,8 +119,9 @@ ew_err ew__mem_open(ew__peer *peer, ew_call *call) {
 
 static void on_accepted(ew_call *call, ew_str trace_id) {
     if (trace_id.len <= 64)
-        (void)ew__arena_str(&call->arena, trace_id,
-                            &call->remote_trace_id); /* without memory for it the caller just does not learn it */
+        (void)ew__arena_str(
+            &call->arena, trace_id,
+            &call->outgoing.remote_trace_id); /* without memory for it the caller just does not learn it */
 }
 
 static void on_chunk(ew__mem_call *entry, ew_str json) {

@@ -103,7 +103,7 @@ static void open_call(ew__mem_peer *peer, const ew__mem_frame *frame, ew__action
     }
     call->caller_ud = entry;
     ew__mem_add(peer, entry, call, frame->id, false);
-    call->who = ew__conn_who(peer->peer.conn);
+    call->served.who = ew__conn_who(peer->peer.conn);
     ew__call_open(call, action); /* it may have ended when this returns */
 }
 

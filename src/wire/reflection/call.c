@@ -64,13 +64,13 @@ static void done(ew__rf_call *entry, ew_str result) {
 
 /* Our own runtimes go on with the trace that they were given. */
 static void note_trace(const ew__rf_peer *peer, ew_call *call, ew_str trace_id) {
-    if (trace_id.len == 0 || trace_id.len > 128 || call->remote_trace_id.len)
+    if (trace_id.len == 0 || trace_id.len > 128 || call->outgoing.remote_trace_id.len)
         return;
     const ew__trace *own = peer->everywire ? ew__call_trace(call) : NULL;
     if (own && ew__str_is(trace_id, ew__str(own->trace_id, sizeof own->trace_id)))
-        call->remote_trace_id = ew__str(own->trace_id, sizeof own->trace_id);
+        call->outgoing.remote_trace_id = ew__str(own->trace_id, sizeof own->trace_id);
     else
-        (void)ew__arena_str(&call->arena, trace_id, &call->remote_trace_id);
+        (void)ew__arena_str(&call->arena, trace_id, &call->outgoing.remote_trace_id);
 }
 
 static void fail_with(ew__rf_call *entry, ew_str error) {
@@ -186,7 +186,7 @@ static void on_no_end(ew__timer *timer, uint64_t now) {
 /* By the trace id, which every runtime knows; our own knows the request's id too, before it has said the other. */
 static void send_cancel(ew__rf_call *entry) {
     ew__rf_peer *peer = ew__rf_of(&entry->base);
-    ew_str trace = entry->base.call->remote_trace_id;
+    ew_str trace = entry->base.call->outgoing.remote_trace_id;
     char id[EW__RPC_ID_ROOM];
     ew__rpc_out out;
     ew__buf params;

@@ -216,7 +216,7 @@ static void open_call(ew__rf_peer *peer, const ew__rpc *message, const ew__rf_ru
         return;
     }
     entry->came.ended = &ended;
-    call->who = ew__conn_who(peer->peer.conn);
+    call->served.who = ew__conn_who(peer->peer.conn);
     ew__call_open(call, action);
     if (!ended && keep(entry) != EW_OK)
         give_up(entry, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");

@@ -221,8 +221,8 @@ static ew_err choose_ids(ew__rrq_peer *peer, ew_call *call, ew_str job, ew__rrq_
     ew_err err = ew__arena_str(&call->arena, job.len ? job : next_id(&peer->job), &ret->job);
     if (err != EW_OK)
         return err;
-    return call->wire_id.len ? quote_id(call, call->wire_id, &ret->request)
-                             : ew__arena_str(&call->arena, next_id(&peer->request), &ret->request);
+    return call->outgoing.wire_id.len ? quote_id(call, call->outgoing.wire_id, &ret->request)
+                                      : ew__arena_str(&call->arena, next_id(&peer->request), &ret->request);
 }
 
 static uint64_t wall_deadline(const ew_call *call, uint64_t wall_ms) {
@@ -306,7 +306,7 @@ static ew_err add_call(ew__rrq_peer *peer, ew__rrq_call *entry, ew_call *call, e
     entry->base.call = call;
     ew_err err = choose_ids(peer, call, job, &entry->ids);
     entry->base.id = entry->ids.request;
-    entry->base.own_id = call->wire_id.len == 0;
+    entry->base.own_id = call->outgoing.wire_id.len == 0;
     return err == EW_OK ? ew__rpc_call_send(&entry->base, &callee) : err;
 }
 

@@ -276,11 +276,11 @@ static ew__rrq_call *fill_call(ew__rrq_peer *peer, ew_call *call, ew_str text, e
     entry->spans = request->spans;
     call->caller_ud = entry;
     call->wire = ew__wire_rrq.name;
-    call->span_style = &ew__rrq_span_style;
+    call->served.span_style = &ew__rrq_span_style;
     call->input = request->params;
     call->context = request->context;
     call->labels = request->labels;
-    call->carrier = request->trace;
+    call->served.carrier = request->trace;
     call->attempt = request->attempt;
     call->hops = request->hops;
     return entry;
@@ -302,7 +302,7 @@ static void open_call(ew__rrq_peer *peer, ew_str text, ew__rrq_request *request,
         return;
     }
     entry->ended = &ended;
-    call->who = ew__conn_who(peer->peer.conn);
+    call->served.who = ew__conn_who(peer->peer.conn);
     ew__call_open(call, action);
     if (ended)
         return;

@@ -280,7 +280,7 @@ ew_err ew__sl_open(ew__peer *base, ew_call *call) {
         return EW_EBUSY;
     call->wire = EW__STEPFLOW_NAME;
     (void)ew__call_trace(call); /* it is written into the request */
-    if (call->notify)
+    if (call->outgoing.notify)
         refuse(call, EW_STATUS_UNIMPLEMENTED, "the stepflow wire has no notifications for components");
     else if (call->has_input)
         refuse(call, EW_STATUS_INVALID_ARGUMENT, "the stepflow wire carries no input stream");
@@ -320,7 +320,7 @@ ew_err ew__sl_open_back(ew__sl_peer *peer, const ew_call *origin, ew_call *outgo
     const char *why = ew__sf_refuses_back(outgoing);
     ew__sl_call *entry = NULL;
     if (why) {
-        refuse(outgoing, outgoing->notify ? EW_STATUS_UNIMPLEMENTED : EW_STATUS_INVALID_ARGUMENT, why);
+        refuse(outgoing, outgoing->outgoing.notify ? EW_STATUS_UNIMPLEMENTED : EW_STATUS_INVALID_ARGUMENT, why);
         return EW_OK;
     }
     ew_err err = ew__sf_back_by_url(conn->site, conn->executor, ew__conn_who(conn), outgoing);

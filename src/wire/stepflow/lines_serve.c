@@ -115,7 +115,7 @@ static void open_call(ew__sl_peer *peer, const ew__rpc *message, const ew__sf_ru
         return;
     }
     entry->ended = &ended;
-    call->who = ew__conn_who(peer->peer.conn);
+    call->served.who = ew__conn_who(peer->peer.conn);
     ew__call_open(call, action);
     if (ended)
         return;

@@ -200,7 +200,7 @@ ew__action *ew__sf_find(const ew__site *site, const ew_env *env, const ew__json_
 /* ---- the other way ---- */
 
 const char *ew__sf_refuses_back(const ew_call *outgoing) {
-    if (outgoing->notify)
+    if (outgoing->outgoing.notify)
         return "a Stepflow runtime takes no notifications";
     if (outgoing->wants_chunks || outgoing->has_input)
         return "the stepflow wire carries no streams";

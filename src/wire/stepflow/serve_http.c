@@ -91,7 +91,7 @@ static const ew__callee_ops back = {.open = on_back_open, .cancel = on_back_canc
 /* The principal that runs the call which has called back: only its replies count. */
 static bool may_answer(const asked *entry, const ew__principal *sender) {
     const ew__exchange *exchange = entry->posted->exchange;
-    ew__principal owner = ew__principal_of(exchange->conn->executor, exchange->call->who);
+    ew__principal owner = ew__principal_of(exchange->conn->executor, exchange->call->served.who);
     return ew__principal_equal(&owner, sender);
 }
 
@@ -204,7 +204,7 @@ static ew_err on_call_back(ew_call *call, ew_call *outgoing) {
     if (!self->exchange) /* a handler that is told so may try again at once */
         return EW_EENDED;
     ew__conn *conn = self->exchange->conn;
-    ew_err err = ew__sf_back_by_url(conn->site, conn->executor, call->who, outgoing);
+    ew_err err = ew__sf_back_by_url(conn->site, conn->executor, call->served.who, outgoing);
     if (err != EW_ENOTFOUND)
         return err;
     ew__sf_scratch *scratch = conn->ops->shared ? conn->ops->shared(conn, &ew__wire_stepflow) : NULL;
@@ -298,7 +298,7 @@ static void serve_plain(ew__exchange *exchange, const ew__rpc *message, ew__sf_m
     ew__rpc_out text;
     bool error = false;
     ew__buf_init(&out, exchange->conn->executor->env, SIZE_MAX / 2);
-    if (ew__sf_answer(exchange->conn, exchange->call->who, message, method, &out, &error) != EW_OK) {
+    if (ew__sf_answer(exchange->conn, exchange->call->served.who, message, method, &out, &error) != EW_OK) {
         refuse(exchange, 503, message->id, EW__SF_TRANSPORT_ERROR, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
     } else if (error) {
         answer_error(exchange, 200, message->id, ew__buf_view(&out));
@@ -335,7 +335,7 @@ static void on_reply(ew__exchange *exchange, const ew__rpc *message, ew_str body
     struct ew__broadcast *broadcast = conn->site->broadcast;
     ew__sf_scratch *scratch = conn->ops->shared ? conn->ops->shared(conn, &ew__wire_stepflow) : NULL;
     unsigned loop = loop_of(message->id);
-    ew__principal sender = ew__principal_of(conn->executor, exchange->call->who);
+    ew__principal sender = ew__principal_of(conn->executor, exchange->call->served.who);
     if (scratch && deliver(scratch, &sender, message)) {
         exchange->ops->answer(exchange, 202, NULL, NULL);
         return;

@@ -76,9 +76,9 @@ static void test_stack_traces(void **state) {
         setting s;
         begin(&s, 1);
         s.w.executor.calls->stack_traces = (uint8_t)rows[i].policy;
-        make(&s)->who = rows[i].who;
+        make(&s)->served.who = rows[i].who;
         open_inbound(&s);
-        caller.call->who = NULL; /* it is valid until the call is opened */
+        caller.call->served.who = NULL; /* it is valid until the call is opened */
         ew_fault fault = {.status = EW_STATUS_ABORTED, .message = EW_STR("no"), .details = ew_str_from(with)};
         assert_int_equal(ew_call_fail_with(upstreams[0].call, &fault), EW_OK);
         assert_string_equal(caller.text, "no");
@@ -112,7 +112,7 @@ static void test_trace(void **state) {
     assert_memory_equal(upstreams[0].call->trace.trace_id, inbound->trace.trace_id, 32);
     assert_memory_equal(upstreams[0].call->trace.parent_id, inbound->trace.span_id, 16);
     assert_memory_not_equal(upstreams[0].call->trace.span_id, inbound->trace.span_id, 16);
-    assert_true(ew__str_is(upstreams[0].call->trace_path, EW_STR("/{x,t:flow}")));
+    assert_true(ew__str_is(upstreams[0].call->outgoing.trace_path, EW_STR("/{x,t:flow}")));
     upstream_done(&upstreams[0], EW_STR("1"));
     s.w.executor.calls->observer = NULL;
     finish(&s, 1);

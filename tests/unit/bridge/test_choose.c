@@ -145,7 +145,7 @@ static void test_a_cancelled_call_goes_nowhere_else(void **state) {
     begin(&s, 2);
     make(&s);
     open_inbound(&s);
-    upstreams[0].call->begun = false; /* it waits for a connection */
+    upstreams[0].call->outgoing.begun = false; /* it waits for a connection */
     ew__call_cancel(caller.call, EW__CANCEL_ASKED);
     ew_call *call = upstreams[0].call;
     ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, EW_STR("away"));

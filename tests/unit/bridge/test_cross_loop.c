@@ -92,7 +92,7 @@ static void open_remote(ew__loop_upstream *upstream, ew_call *call) {
     assert_ptr_equal(upstream, &s.upstream);
     s.n_opens++;
     call->callee = &remote_ops;
-    call->begun = !s.fails;
+    call->outgoing.begun = !s.fails;
     if (s.fails)
         ew__call_fail_as(call, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE, EW_STR("unreachable"));
     else
@@ -184,15 +184,15 @@ static void test_what_crosses(void **state) {
     assert_true(s.remote->deadline == call->deadline);
     assert_int_equal(s.remote->attempt, 3);
     assert_int_equal(s.remote->hops, 2);
-    assert_true(s.remote->wants_chunks && !s.remote->has_input && s.remote->cross_loop);
+    assert_true(s.remote->wants_chunks && !s.remote->has_input && s.remote->outgoing.cross_loop);
     assert_memory_equal(s.remote->trace.trace_id, call->trace.trace_id, sizeof call->trace.trace_id);
-    s.remote->remote_trace_id = EW_STR("abc");
+    s.remote->outgoing.remote_trace_id = EW_STR("abc");
     current = &s.outbound;
     remote_done(EW_STR("\"ok\""));
     assert_int_equal(s.n_ends, 0);
     run_all();
     assert_string_equal(s.text, "\"ok\"");
-    assert_true(call->begun && ew__str_is(call->remote_trace_id, EW_STR("abc")));
+    assert_true(call->outgoing.begun && ew__str_is(call->outgoing.remote_trace_id, EW_STR("abc")));
     finish();
 }
 
@@ -235,7 +235,7 @@ static void test_not_begun(void **state) {
         assert_int_equal(s.n_opens, !gone);
         assert_int_equal(s.status, EW_STATUS_UNAVAILABLE);
         assert_int_equal(s.origin, EW_ORIGIN_CONNECT);
-        assert_false(s.call->begun);
+        assert_false(s.call->outgoing.begun);
         finish();
     }
 }

@@ -109,7 +109,7 @@ static inline void upstream_open(ew_call *call) {
     upstream_side *f = call->callee_ud;
     f->n_opens++;
     f->call = call;
-    call->begun = !f->unreachable;
+    call->outgoing.begun = !f->unreachable;
     if (f->refuses) {
         f->call = NULL;
         ew__call_fault(call,

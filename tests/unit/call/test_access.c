@@ -195,7 +195,7 @@ static ew_status call_it(scene *s, const ew__who *who, const char *wire, const c
     assert_int_equal(ew__actions_find(s->actions, ew_str_from(key), &action), EW_OK);
     ew_call *call = ew__call_new(&s->w.executor, &caller, s);
     call->wire = wire;
-    call->who = who;
+    call->served.who = who;
     ew__call_open(call, action);
     assert_int_equal(s->ends, ends + 1);
     assert_int_equal(s->runs, runs + (s->status == EW_STATUS_OK));

@@ -126,7 +126,7 @@ static void test_call_trace__carriers(void **state) {
         world w;
         world_init(&w, 7);
         ew_call *call = ew__call_new(&w.executor, &nobody, NULL);
-        call->carrier = ew_str_from(cases[i].text);
+        call->served.carrier = ew_str_from(cases[i].text);
         const ew__trace *trace = ew__call_trace(call);
         if (trace->has_parent != cases[i].goes_on || (call->tracestate.len > 0) != cases[i].state)
             fail_msg("%s", cases[i].text);

@@ -193,7 +193,7 @@ static void test_handler_workers__unended_and_gone(void **state) {
 }
 
 static bool is_registered(const ew_call *call) {
-    return call->on_after || call->on_room || call->on_cancel || call->on_input;
+    return call->local.on_after || call->local.on_room || call->local.on_cancel || call->local.on_input;
 }
 
 static bool is_threaded(const ew_call *call) {

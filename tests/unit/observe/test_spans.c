@@ -212,7 +212,7 @@ static void test_spans__outgoing_child_of_ours(void **state) {
     ew_call *parent = open_call(&b, new_call(&b), "/flow/greet");
     ew_call *child = new_call(&b);
     child->key = EW_STR("/tool/ask");
-    child->trace_path = EW_STR("/{greet,t:flow}");
+    child->outgoing.trace_path = EW_STR("/{greet,t:flow}");
     ew__trace_child(&child->trace, &b.w.executor.rng, ew__call_trace(parent));
     ew__call_open_on(child, &outgoing, NULL);
     char parent_span[19] = "\"";

@@ -74,7 +74,7 @@ static inline void back_open(back *b) {
     b->call = call;
     call->key = ew_str_from(b->method);
     call->input = ew_str_from(b->params);
-    call->notify = b->notify;
+    call->outgoing.notify = b->notify;
     call->wants_chunks = b->wants_chunks;
     call->has_input = b->has_input;
     memcpy(call->trace.trace_id, "11112222333344445555666677778888", 32);

@@ -50,8 +50,8 @@ static void open_with(world *w, int side, outcome *o, const char *id, bool notif
     assert_non_null(call);
     call->key = EW_STR("/x/y");
     call->input = EW_STR("[1,\n2]");
-    call->wire_id = ew_str_from(id);
-    call->notify = notify;
+    call->outgoing.wire_id = ew_str_from(id);
+    call->outgoing.notify = notify;
     call->hops = hops;
     ew__call_open_on(call, &opening, o);
     rig_run(&w->r);

@@ -231,7 +231,7 @@ static const ew__callee_ops opening = {.open = on_open};
 static void open_recorded(world *w, ew_str line, told *t) {
     ew_call *call = ew__call_new(&w->r.side[RIG_CLIENT].executor, &caller, t);
     assert_non_null(call);
-    call->wire_id = json_str_or(line, "/id", EW_STR(""));
+    call->outgoing.wire_id = json_str_or(line, "/id", EW_STR(""));
     call->key = json_str_or(line, "/method", EW_STR(""));
     call->input = ew_json_get(line, "/params");
     call->wants_chunks = true;

@@ -61,7 +61,7 @@ static ew_call *open_call(bench *b, const ew__span_style *style, const char *con
     ew_call *call = ew__call_new(&b->w.executor, &caller, b);
     ew__action *action = NULL;
     assert_non_null(call);
-    call->span_style = style;
+    call->served.span_style = style;
     call->input = EW_STR("{}");
     call->context = ew_str_from(context);
     call->labels = EW_STR("{\"tenant\":\"t1\"}");

@@ -59,7 +59,7 @@ static void call_back_with(world *w, back *b, const char *method, const char *in
     assert_non_null(b->call);
     b->call->key = ew_str_from(method);
     b->call->input = ew_str_from(input);
-    b->call->notify = notify;
+    b->call->outgoing.notify = notify;
     ew__call_open_on(b->call, &opening, b);
     rig_run(&w->r);
 }

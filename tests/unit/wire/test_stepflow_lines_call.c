@@ -287,7 +287,7 @@ static void open_odd(world *w, outcome *o, bool notify, bool input) {
     assert_non_null(call);
     call->key = EW_STR("/a");
     call->input = EW_STR("1");
-    call->notify = notify;
+    call->outgoing.notify = notify;
     call->has_input = input;
     ew__call_open_on(call, &opening, o);
 }
