@@ -410,8 +410,8 @@ static ew_client *alloc_client(const ew_client_options *options) {
     return client;
 }
 
-static ew_err make_client(const char *target, const ew_client_options *options, ew_client **ret_client,
-                          const char **ret_problem) {
+ew_err ew__client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
+                      const char **ret_problem) {
     ew_client *client = alloc_client(options);
     if (!client)
         return EW_ENOMEM;
@@ -444,21 +444,12 @@ static ew_err make_client(const char *target, const ew_client_options *options, 
     return EW_OK;
 }
 
-ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
-                     const char **ret_problem) {
-    const char *problem = NULL;
-    ew_err err = target && ret_client ? make_client(target, options, ret_client, &problem) : EW_EINVAL;
-    if (err != EW_OK && ret_problem)
-        *ret_problem = problem ? problem : target ? ew_err_text(err) : "the target is NULL";
-    return err;
-}
-
 static void close_task(ew__task *task) {
     ew_client *client = ew__container_of(task, ew_client, close_task);
     ew__pool_close(client->pool, on_pool_closed);
 }
 
-ew_client *ew_client_free(ew_client *client) {
+ew_client *ew__client_free(ew_client *client) {
     if (!client)
         return NULL;
     atomic_store(&client->closing, true);
@@ -483,17 +474,3 @@ void ew__client_warm(ew_client *client) {
     client->warm_task.fn = warm_task;
     ew__executor_post(&client->loop.executor, &client->warm_task);
 }
-
-int ew_client_port(const ew_client *client) {
-    return client->target.kind == EW__WHERE_LISTEN ? client->target.address.port : 0;
-}
-
-void ew_client_traffic(const ew_client *client, ew_traffic *ret_traffic) {
-    const ew__traffic *traffic = &client->pool->traffic;
-    *ret_traffic = (ew_traffic){.bytes_in = atomic_load_explicit(&traffic->bytes_in, memory_order_relaxed),
-                                .bytes_out = atomic_load_explicit(&traffic->bytes_out, memory_order_relaxed),
-                                .connections = atomic_load_explicit(&traffic->dialled, memory_order_relaxed) +
-                                               atomic_load_explicit(&traffic->accepted, memory_order_relaxed)};
-}
-
-unsigned ew_client_runtimes(const ew_client *client) { return ew__pool_runtimes(client->pool); }

@@ -93,4 +93,20 @@ struct ew_request {
     ew__arena kept; /* of end */
 };
 
+/* The functions of the public headers, once src/api has checked their arguments. */
+/* On failure *ret_problem, which was NULL, may have a line for people. */
+ew_err ew__client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
+                      const char **ret_problem);
+ew_client *ew__client_free(ew_client *client);
+ew_err ew__client_call(ew_client *client, const ew_request_options *options, ew_request **ret_request);
+const char *ew__client_refuses(const ew_client *client, const ew_request_options *options);
+ew_err ew__client_list(ew_client *client, const ew_request_options *options, ew_request **ret_request);
+ew_err ew__client_call_back(ew_call *call, const ew_request_options *options, ew_request **ret_request);
+ew_err ew__request_again(ew_request *request);
+ew_err ew__request_wait(ew_request *request, uint64_t ms, ew_end *ret_end);
+void ew__request_cancel(ew_request *request);
+ew_err ew__request_send(ew_request *request, ew_str json);
+ew_err ew__request_wait_room(ew_request *request, uint64_t ms);
+ew_err ew__request_send_end(ew_request *request);
+
 #endif

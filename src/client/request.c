@@ -336,7 +336,7 @@ static ew_err start_again(ew_request *request) {
     return EW_OK;
 }
 
-ew_err ew_request_again(ew_request *request) {
+ew_err ew__request_again(ew_request *request) {
     ew_client *client = request->client;
     if (!request->options.repeat || !client)
         return EW_EINVAL;
@@ -350,23 +350,23 @@ ew_err ew_request_again(ew_request *request) {
     return EW_OK;
 }
 
-const char *ew_client_refuses(const ew_client *client, const ew_request_options *options) {
+const char *ew__client_refuses(const ew_client *client, const ew_request_options *options) {
     return client->target.wire->refuses ? client->target.wire->refuses(options) : NULL;
 }
 
-ew_err ew_client_call(ew_client *client, const ew_request_options *options, ew_request **ret_request) {
+ew_err ew__client_call(ew_client *client, const ew_request_options *options, ew_request **ret_request) {
     ew_err err = check_options(options);
-    if (err == EW_OK && ew_client_refuses(client, options))
+    if (err == EW_OK && ew__client_refuses(client, options))
         err = EW_EUNSUPPORTED;
     return err == EW_OK ? start(client, EW__CALL_RUN, options, ret_request) : err;
 }
 
-ew_err ew_client_list(ew_client *client, const ew_request_options *options, ew_request **ret_request) {
+ew_err ew__client_list(ew_client *client, const ew_request_options *options, ew_request **ret_request) {
     ew_request_options list = {.timeout_ms = options->timeout_ms, .on_end = options->on_end, .ud = options->ud};
     return start(client, EW__CALL_LIST, &list, ret_request);
 }
 
-ew_err ew_call_back(ew_call *call, const ew_request_options *options, ew_request **ret_request) {
+ew_err ew__client_call_back(ew_call *call, const ew_request_options *options, ew_request **ret_request) {
     ew_request *request = NULL;
     if (!call->caller->call_back || options->context.len || options->labels.len)
         return EW_EUNSUPPORTED;
@@ -387,7 +387,7 @@ ew_err ew_call_back(ew_call *call, const ew_request_options *options, ew_request
     return EW_OK;
 }
 
-ew_err ew_request_wait(ew_request *request, uint64_t ms, ew_end *ret_end) {
+ew_err ew__request_wait(ew_request *request, uint64_t ms, ew_end *ret_end) {
     struct timespec until = ew__cond_until(ms);
     int err = 0;
     pthread_mutex_lock(&request->lock);
@@ -416,7 +416,7 @@ static void cancel_request(ew__task *task) {
     ew__request_unref(request);
 }
 
-void ew_request_cancel(ew_request *request) {
+void ew__request_cancel(ew_request *request) {
     if (atomic_exchange(&request->cancel_sent, true))
         return;
     request->cancel_task.fn = cancel_request;
@@ -426,10 +426,4 @@ void ew_request_cancel(ew_request *request) {
         ew__executor_post(request->executor, &request->cancel_task);
     }
     pthread_mutex_unlock(&request->lock);
-}
-
-ew_request *ew_request_free(ew_request *request) {
-    if (request)
-        ew__request_unref(request);
-    return NULL;
 }

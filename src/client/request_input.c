@@ -112,14 +112,14 @@ static ew_err post_piece(ew_request *request, ew_str json, bool end) {
     return err;
 }
 
-ew_err ew_request_send(ew_request *request, ew_str json) {
+ew_err ew__request_send(ew_request *request, ew_str json) {
     ew_err err = json.len == 0 ? EW_ESYNTAX : ew__json_validate(json, NULL);
     return err == EW_OK ? post_piece(request, json, false) : err;
 }
 
-ew_err ew_request_send_end(ew_request *request) { return post_piece(request, ew__str(NULL, 0), true); }
+ew_err ew__request_send_end(ew_request *request) { return post_piece(request, ew__str(NULL, 0), true); }
 
-ew_err ew_request_wait_room(ew_request *request, uint64_t ms) {
+ew_err ew__request_wait_room(ew_request *request, uint64_t ms) {
     struct timespec until = ew__cond_until(ms);
     int err = 0;
     pthread_mutex_lock(&request->lock);

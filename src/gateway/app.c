@@ -18,8 +18,6 @@ static void set_error(ew_app *app, const char *format, ...) {
     va_end(args);
 }
 
-const char *ew_app_error(const ew_app *app) { return app->error; }
-
 ew_err ew__app_fail(ew_app *app, ew_err err, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -153,7 +151,7 @@ static void destroy(ew_app *app) {
     ew__budget_release(budget);
 }
 
-ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
+ew_app *ew__app_new(const char *name, const ew_app_options *options) {
     const ew_env *env = options && options->env ? options->env : ew_env_default();
     ew__budget *budget = ew__budget_new(env, UINT64_MAX); /* ew__app_configure sets the limit */
     ew_app *app = budget ? ew__zalloc(&budget->env, sizeof *app) : NULL;
@@ -183,9 +181,7 @@ ew_app *ew_app_new_with(const char *name, const ew_app_options *options) {
     return app;
 }
 
-ew_app *ew_app_new(const char *name) { return ew_app_new_with(name, NULL); }
-
-ew_app *ew_app_free(ew_app *app) {
+ew_app *ew__app_free(ew_app *app) {
     if (!app)
         return NULL;
     if (app->lifecycle.started && !ew__app_end(app))
@@ -217,9 +213,8 @@ void ew__app_refresh(ew_app *app) {
     }
 }
 
-ew_err ew_app_action(ew_app *app, const char *key, ew_handler_fn handler, void *arg, const ew_action_options *options) {
-    if (!app)
-        return EW_EINVAL;
+ew_err ew__app_add_action(ew_app *app, const char *key, ew_handler_fn handler, void *arg,
+                          const ew_action_options *options) {
     app->error[0] = '\0';
     if (!key || !handler)
         return ew__app_fail(app, EW_EINVAL, "action %.120s: the %s is NULL", key ? key : "", key ? "handler" : "key");
@@ -311,11 +306,9 @@ static bool is_passed(ew_app *app, const ew__address *address, const ew__wire *w
     return false;
 }
 
-ew_err ew_app_listen(ew_app *app, const char *address) {
+ew_err ew__app_add_listener(ew_app *app, const char *address) {
     const ew__wire *wire = NULL;
     bool tls = false;
-    if (!app)
-        return EW_EINVAL;
     ew_err err = ew__app_may_change(app, "cannot add a listener");
     if (err != EW_OK)
         return err;
@@ -350,15 +343,15 @@ ew_err ew_app_listen(ew_app *app, const char *address) {
     return EW_OK;
 }
 
-bool ew_app_listener_tls(const ew_app *app, size_t index) {
-    return index < ew_app_listeners(app) && app->listeners[index].tls;
+bool ew__app_listener_is_tls(const ew_app *app, size_t index) {
+    return index < ew__app_n_listeners(app) && app->listeners[index].tls;
 }
 
-size_t ew_app_listeners(const ew_app *app) { return app->lifecycle.started ? app->n_listeners : 0; }
+size_t ew__app_n_listeners(const ew_app *app) { return app->lifecycle.started ? app->n_listeners : 0; }
 
-ew_err ew_app_listener(const ew_app *app, size_t index, const char **ret_wire, const char **ret_address,
-                       int *ret_port) {
-    if (index >= ew_app_listeners(app))
+ew_err ew__app_listener_at(const ew_app *app, size_t index, const char **ret_wire, const char **ret_address,
+                           int *ret_port) {
+    if (index >= ew__app_n_listeners(app))
         return EW_ENOTFOUND;
     const ew__app_listener *listener = &app->listeners[index];
     if (ret_wire)

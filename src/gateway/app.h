@@ -142,4 +142,24 @@ void ew__app_worker_over(ew_app *app);
 /* Stops without waiting for calls, and frees what runs. false: a handler did not end, the app must stay in memory. */
 bool ew__app_end(ew_app *app);
 
+/* The functions of the public headers, once src/api has checked their arguments. */
+ew_app *ew__app_new(const char *name, const ew_app_options *options);
+ew_app *ew__app_free(ew_app *app);
+ew_err ew__app_add_action(ew_app *app, const char *key, ew_handler_fn handler, void *arg,
+                          const ew_action_options *options);
+ew_err ew__app_add_listener(ew_app *app, const char *address);
+ew_err ew__app_add_manager(ew_app *app, const char *url);
+ew_err ew__app_start(ew_app *app);
+ew_err ew__app_renew_tls(ew_app *app);
+size_t ew__app_n_listeners(const ew_app *app);
+ew_err ew__app_listener_at(const ew_app *app, size_t index, const char **ret_wire, const char **ret_address,
+                           int *ret_port);
+bool ew__app_listener_is_tls(const ew_app *app, size_t index);
+void ew__app_stop(ew_app *app);
+ew_err ew__app_wait(ew_app *app);
+ew_err ew__app_add_import(ew_app *app, const char *targets, const ew_import_options *options);
+ew_err ew__app_wait_imports(ew_app *app, uint64_t ms);
+ew_err ew__app_add_exec(ew_app *app, const char *key, const ew_exec_options *options, const ew_action_options *action);
+ew_err ew__app_add_plugin(ew_app *app, const char *path, const char *config);
+
 #endif

@@ -83,10 +83,8 @@ static void hide_token(char *url) {
     memmove(at + stars, at + n, strlen(at + n) + 1);
 }
 
-ew_err ew_app_connect(ew_app *app, const char *url) {
+ew_err ew__app_add_manager(ew_app *app, const char *url) {
     const char *problem = NULL;
-    if (!app)
-        return EW_EINVAL;
     if (ew__app_may_change(app, "cannot add a manager") != EW_OK)
         return EW_EINVAL;
     if (!url)

@@ -190,10 +190,8 @@ static bool is_taken(ew_app *app, const char *key) {
     return taken;
 }
 
-ew_err ew_app_exec(ew_app *app, const char *key, const ew_exec_options *options, const ew_action_options *action) {
+ew_err ew__app_add_exec(ew_app *app, const char *key, const ew_exec_options *options, const ew_action_options *action) {
     ew__source *source = NULL;
-    if (!app)
-        return EW_EINVAL;
     if (ew__app_may_change(app, "cannot add an executable") != EW_OK)
         return EW_EINVAL;
     if (!key || !options)

@@ -163,7 +163,7 @@ static void on_list(ew_request *request, const ew_end *end, void *ud) {
 
 static ew_err ask(ew__import_target *target) {
     ew_request_options options = {.timeout_ms = ASK_MS, .on_end = on_list, .ud = target};
-    return ew_client_list(target->client, &options, NULL);
+    return ew__client_list(target->client, &options, NULL);
 }
 
 static void on_again(ew__timer *timer, uint64_t now) {
@@ -296,7 +296,7 @@ static ew_err start_target(ew__import_target *target) {
         return EW_ENOMEM;
     target->stopped = target->upstream.gone = false; /* nobody else knows it yet */
     target->n_loops = app->n_loops;
-    ew_err err = ew_client_new(target->text, &options, &target->client, &problem);
+    ew_err err = ew__client_new(target->text, &options, &target->client, &problem);
     if (err != EW_OK)
         return ew__app_fail(app, err, "import %.120s: %s", target->text, problem ? problem : ew_err_text(err));
     target->upstream.executor = &target->client->loop.executor;
@@ -350,7 +350,7 @@ static void stop_target(ew__import_target *target) {
     pthread_mutex_unlock(&sources->lock);
     ew_client *client = target->client;
     if (client)
-        (void)ew_client_free(client);
+        (void)ew__client_free(client);
     target->client = NULL;
 }
 

@@ -239,13 +239,13 @@ static ew_err listen_for_runtimes(ew_app *app, const char *target) {
     char listener[160];
     size_t n = strcspn(target, ":");
     (void)snprintf(listener, sizeof listener, "%.*s=%.140s", (int)n, target, target + n + strlen("://"));
-    ew_err err = ew_app_listen(app, listener);
+    ew_err err = ew__app_add_listener(app, listener);
     if (err == EW_OK)
         app->listeners[app->n_listeners - 1].for_peers = true;
     return err;
 }
 
-ew_err ew_app_wait_imports(ew_app *app, uint64_t ms) {
+ew_err ew__app_wait_imports(ew_app *app, uint64_t ms) {
     ew__sources *sources = &app->sources;
     struct timespec until = ew__cond_until(ms);
     int err = 0;
@@ -262,10 +262,8 @@ ew_err ew_app_wait_imports(ew_app *app, uint64_t ms) {
     return all ? EW_OK : EW_ETIMEOUT;
 }
 
-ew_err ew_app_import(ew_app *app, const char *targets, const ew_import_options *options) {
+ew_err ew__app_add_import(ew_app *app, const char *targets, const ew_import_options *options) {
     ew__source *source = NULL;
-    if (!app)
-        return EW_EINVAL;
     if (ew__app_may_change(app, "cannot add an import") != EW_OK)
         return EW_EINVAL;
     if (!targets)

@@ -39,12 +39,10 @@ static ew_err enter(ew_app *app, const char *path, const ew__plugin *plugin, ew_
     return err == EW_OK ? EW_OK : fail(app, err, path, app->error[0] ? app->error : ew_err_text(err));
 }
 
-ew_err ew_app_plugin(ew_app *app, const char *path, const char *config) {
+ew_err ew__app_add_plugin(ew_app *app, const char *path, const char *config) {
     char problem[sizeof app->error];
     ew__plugin *plugin = NULL;
     ew_str json;
-    if (!app)
-        return EW_EINVAL;
     if (ew__app_may_change(app, "cannot load a plug-in") != EW_OK)
         return EW_EINVAL;
     if (!path)

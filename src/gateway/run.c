@@ -128,7 +128,7 @@ uint64_t ew__app_drain_ms(const ew_app *app) { return app->drain_ms ? app->drain
 
 void ew__app_worker_over(ew_app *app) {
     if (!atomic_load(&app->lifecycle.draining)) {
-        ew_app_stop(app);
+        ew__app_stop(app);
         return;
     }
     if (!atomic_load(&app->lifecycle.close_wanted))
@@ -164,7 +164,7 @@ static void drain_all(ew_app *app) {
 }
 
 /* Under the lock: the loops are freed only after `running` has become zero under it. */
-void ew_app_stop(ew_app *app) {
+void ew__app_stop(ew_app *app) {
     pthread_mutex_lock(&app->lifecycle.lock);
     if (app->lifecycle.started && app->lifecycle.running > 0) {
         ew__app_jobs_stop(app);
@@ -273,7 +273,7 @@ static void fail_start(ew_app *app, const ew__app_listener *listener, ew_err err
 static void on_stdio_end(ew__server *server) {
     ew_app *app = ((ew__app_loop *)server->ud)->app;
     if (app->lifecycle.only_stdio && !atomic_load(&app->lifecycle.draining))
-        ew_app_stop(app);
+        ew__app_stop(app);
 }
 
 /* Some wires are carried by another: the one that a listener's connections begin with. */
@@ -435,7 +435,7 @@ static bool has_stdio(const ew_app *app) {
 
 static ew_err start(ew_app *app) {
     if (served_listeners(app) == 0 && app->n_connects == 0 && !ew__app_works(app)) {
-        ew_err err = ew_app_listen(app, DEFAULT_LISTENER);
+        ew_err err = ew__app_add_listener(app, DEFAULT_LISTENER);
         if (err != EW_OK)
             return err;
     }
@@ -476,9 +476,7 @@ static ew_err start(ew_app *app) {
     return start_loops(app);
 }
 
-ew_err ew_app_start(ew_app *app) {
-    if (!app)
-        return EW_EINVAL;
+ew_err ew__app_start(ew_app *app) {
     ew_err err = ew__app_may_change(app, "cannot start");
     return err == EW_OK ? ew__app_failed(app, start(app), "cannot start") : err;
 }
@@ -508,7 +506,7 @@ static bool reap(ew_app *app) {
     return true;
 }
 
-ew_err ew_app_wait(ew_app *app) {
+ew_err ew__app_wait(ew_app *app) {
     if (!app->lifecycle.started || app->host)
         return EW_EINVAL;
     pthread_mutex_lock(&app->lifecycle.lock);
@@ -523,10 +521,10 @@ ew_err ew_app_wait(ew_app *app) {
 }
 
 bool ew__app_end(ew_app *app) {
-    ew_app_stop(app);
-    ew_app_stop(app); /* twice: at once */
+    ew__app_stop(app);
+    ew__app_stop(app); /* twice: at once */
     if (!app->host) {
-        (void)ew_app_wait(app);
+        (void)ew__app_wait(app);
         return !app->lifecycle.leaked;
     }
     while (app->lifecycle.running > 0) /* on the host's thread, not in a callback: its loop is ours to turn */

@@ -75,8 +75,8 @@ static ew_err renew(ew_app *app, ew__tls_context *context, const char *what) {
     return err;
 }
 
-ew_err ew_app_renew_tls(ew_app *app) {
-    if (!app || !app->lifecycle.started)
+ew_err ew__app_renew_tls(ew_app *app) {
+    if (!app->lifecycle.started)
         return EW_EINVAL;
     ew_err listens = renew(app, app->tls.listens, "listeners");
     ew_err dials = renew(app, app->tls.dials, "managers and telemetry");

@@ -150,7 +150,7 @@ static ew__source *last_source(const ew_app *app) {
 static ew_err add_import(pass *p, const char *targets, const ew_import_options *options, made *ret) {
     ew__source *before = last_source(p->app);
     ew_err err = p->live ? ew__source_new_import(p->app, targets, options, &ret->source)
-                         : ew_app_import(p->app, targets, options);
+                         : ew__app_add_import(p->app, targets, options);
     if (err == EW_OK && !p->live && last_source(p->app) != before) {
         ret->source = last_source(p->app);
     }
@@ -162,7 +162,7 @@ static ew_err add_exec(pass *p, const ew__config_action *action, made *ret) {
     const char *key = action->node->key->text.ptr;
     const ew_exec_options *options = &action->exec.options;
     ew_err err = p->live ? ew__source_new_exec(p->app, key, options, &action->describe, &ret->source)
-                         : ew_app_exec(p->app, key, options, &action->describe);
+                         : ew__app_add_exec(p->app, key, options, &action->describe);
     if (err == EW_OK && !p->live) {
         ret->source = last_source(p->app);
     }
@@ -324,7 +324,7 @@ static void add_plugins(pass *p) {
         if (problem) {
             problem_at(p, plugin->node, plugin->path, problem);
         } else if (plugin->path && !p->check) {
-            ew_err err = ew_app_plugin(p->app, plugin->path, plugin->config);
+            ew_err err = ew__app_add_plugin(p->app, plugin->path, plugin->config);
             if (err != EW_OK) {
                 app_problem(p, plugin->node, plugin->path, err);
             }
@@ -371,7 +371,7 @@ void ew__app_config_rehearse(const ew_env *env, ew__config *config, bool allow_r
     ew_app_options options = {.env = env};
     ew__app_config_options(config, &options);
     options.allow_remote = options.allow_remote || allow_remote;
-    pass p = {.app = ew_app_new_with("check", &(ew_app_options){.env = env}), .config = config, .check = true};
+    pass p = {.app = ew__app_new("check", &(ew_app_options){.env = env}), .config = config, .check = true};
     ew_err err = p.app ? ew__app_configure(p.app, &options) : EW_ENOMEM;
     if (err == EW_OK) {
         apply(&p);
@@ -379,9 +379,9 @@ void ew__app_config_rehearse(const ew_env *env, ew__config *config, bool allow_r
     } else if (err == EW_ENOMEM) {
         config->problems.no_memory = true;
     } else { /* the options have no place in the file */
-        ew__problem_add(&config->problems, 0, 0, "%s", ew_app_error(p.app));
+        ew__problem_add(&config->problems, 0, 0, "%s", p.app->error);
     }
-    (void)ew_app_free(p.app);
+    (void)ew__app_free(p.app);
 }
 
 /* ---- the check ---- */
@@ -411,10 +411,6 @@ ew_err ew__app_config_check(const ew_env *env, const char *path, ew_config_probl
     }
     ew__config_free(config);
     return err;
-}
-
-ew_err ew_config_check(const char *path, ew_config_problem_fn told, void *ud) {
-    return path ? ew__app_config_check(ew_env_default(), path, told, ud) : EW_EINVAL;
 }
 
 /* ---- again, while it runs ---- */
@@ -503,7 +499,7 @@ static bool replace_sources(const ew__app_config *file, ew_app *app, const ew__a
     }
     ew__app_sources_replace(app, all, end, end - n);
     if (end > n) {
-        (void)ew_app_wait_imports(app, TURN_OVER_MS);
+        (void)ew__app_wait_imports(app, TURN_OVER_MS);
         ew__app_sources_replace(app, all, n, 0);
     }
     ew__free(file->env, (void *)all, room * sizeof *all);

@@ -103,7 +103,7 @@ static void read_again(signals *s) {
     ew_log_level level;
     ew__supervisor_reloading(&settings->supervisor);
     ew__app_access_look(s->app, true);
-    (void)ew_app_renew_tls(s->app); /* the log is told */
+    (void)ew__app_renew_tls(s->app); /* the log is told */
     if (settings->config && ew__app_config_reload(&settings->file, s->app, EW_LOG_INFO, &level) &&
         !settings->level_by_hand) {
         atomic_store_explicit(&s->log->level, (int)level, memory_order_relaxed);
@@ -134,12 +134,12 @@ static void *signals_run(void *arg) {
         ew__supervisor_ending(&s->settings->supervisor, "letting running calls end");
         if (number == 0) {
             ew__log(s->env, EW_LOG_WARN, "main", "the process that started this runner has gone: draining");
-            ew_app_stop(s->app);
+            ew__app_stop(s->app);
             continue;
         }
         ew__log(s->env, EW_LOG_INFO, "main", "%s: draining; a second signal ends at once",
                 number == SIGINT ? "SIGINT" : "SIGTERM");
-        ew_app_stop(s->app);
+        ew__app_stop(s->app);
     }
 }
 
@@ -192,7 +192,7 @@ static void signals_done(signals *s) {
 /* ---- the run ---- */
 
 static int start_failed(const ew__settings *s, const ew_env *env, ew_app *app, ew_err err) {
-    const char *more = ew_app_error(app);
+    const char *more = app->error;
     ew__log(env, EW_LOG_ERROR, "main", "%s", *more ? more : ew_err_text(err));
     if (isatty(STDERR_FILENO) && err == EW_EADDRINUSE) {
         (void)fprintf(stderr,
@@ -218,14 +218,14 @@ static void show_frames(ew__settings *s, uint64_t *since) {
 /* Lists of imports may be slow to come: from the second second on a terminal is told why nothing happens. */
 static void wait_imports(const ew__settings *s, ew_app *app) {
     static const char text[] = "waiting for the lists of imports ...", gone[] = "\r\033[K";
-    if (ew_app_wait_imports(app, IMPORTS_FIRST_MS) == EW_OK) {
+    if (ew__app_wait_imports(app, IMPORTS_FIRST_MS) == EW_OK) {
         return;
     }
     bool tell = !s->quiet && isatty(STDERR_FILENO);
     if (tell) {
         ew__write_all(STDERR_FILENO, text, sizeof text - 1);
     }
-    (void)ew_app_wait_imports(app, IMPORTS_MS - IMPORTS_FIRST_MS);
+    (void)ew__app_wait_imports(app, IMPORTS_MS - IMPORTS_FIRST_MS);
     if (tell) {
         ew__write_all(STDERR_FILENO, gone, sizeof gone - 1);
     }
@@ -247,7 +247,7 @@ static int run(ew__settings *s, logger *log, ew_app *app) {
     signals sig;
     signals_init(&sig, app, s, log);
     sig.parent = s->start[EW_START_LISTEN].value && s->parent > 1 ? s->parent : 0; /* init and its children stay */
-    err = ew_app_start(app);
+    err = ew__app_start(app);
     if (err == EW_OK) {
         err = signals_start(&sig);
     }
@@ -263,7 +263,7 @@ static int run(ew__settings *s, logger *log, ew_app *app) {
         ew__say_json(app);
     }
     ew__supervisor_ready(&s->supervisor, app);
-    err = ew_app_wait(app);
+    err = ew__app_wait(app);
     signals_done(&sig);
     ew__supervisor_ending(&s->supervisor, "ending"); /* by itself */
     if (err == EW_ETIMEOUT) {
@@ -296,7 +296,7 @@ static bool has_stuck_handlers(const ew_app *app) {
     return false;
 }
 
-int ew_app_main(ew_app *app, int argc, char **argv) {
+int ew__app_main(ew_app *app, int argc, char **argv) {
     const char *path = argc > 0 && argv[0] ? argv[0] : "everywire";
     const char *slash = strrchr(path, '/');
     ew__settings s = {.name = slash ? slash + 1 : path, .parent = getppid(), .level = EW_LOG_INFO};
@@ -316,7 +316,7 @@ int ew_app_main(ew_app *app, int argc, char **argv) {
         }
     }
     bool stuck = app && has_stuck_handlers(app);
-    (void)ew_app_free(app);
+    (void)ew__app_free(app);
     if (!stuck) {
         ew__app_config_close(&s.file);
         ew__arena_done(&arena);

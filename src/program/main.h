@@ -107,4 +107,7 @@ void ew__say_frame(void *ud, const ew_frame *frame);
 void ew__say_json(const ew_app *app);
 void ew__say_table(ew_app *app, const char *name);
 
+/* The functions of the public headers, once src/api has checked their arguments. */
+int ew__app_main(ew_app *app, int argc, char **argv);
+
 #endif

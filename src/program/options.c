@@ -541,7 +541,7 @@ static int add(const ew__settings *s, ew_app *app, ew_err (*with)(ew_app *app, c
     if (err == EW_OK) {
         return 0;
     }
-    const char *more = ew_app_error(app);
+    const char *more = app->error;
     return usage_errorf(s, what, text, *more ? more : ew_err_text(err));
 }
 
@@ -550,19 +550,19 @@ static ew_err add_import(ew_app *app, const char *text) {
     char prefix[256];
     size_t n = strcspn(text, "=:/?#,");
     if (text[n] != '=') {
-        return ew_app_import(app, text, NULL);
+        return ew__app_add_import(app, text, NULL);
     }
     (void)snprintf(prefix, sizeof prefix, "%.*s", (int)(n < sizeof prefix ? n : sizeof prefix), text);
-    return ew_app_import(app, text + n + 1, &(ew_import_options){.prefix = prefix});
+    return ew__app_add_import(app, text + n + 1, &(ew_import_options){.prefix = prefix});
 }
 
 static int add_start_listen(const ew__settings *s, ew_app *app) {
     const ew__start *start = &s->start[EW_START_LISTEN];
     char listener[128];
     const char *problem = start_listener(start, listener, sizeof listener);
-    ew_err err = problem ? EW_EINVAL : ew_app_listen(app, listener);
+    ew_err err = problem ? EW_EINVAL : ew__app_add_listener(app, listener);
     if (!problem && err != EW_OK) {
-        problem = *ew_app_error(app) ? ew_app_error(app) : ew_err_text(err);
+        problem = *app->error ? app->error : ew_err_text(err);
     }
     return problem ? usage_errorf(s, start->word->name, start->value, problem) : 0;
 }
@@ -580,11 +580,11 @@ static int add_start_port(const ew__settings *s, ew_app *app) {
     bool bare_v6 = strchr(at, ':') && at[0] != '[';
     (void)snprintf(listener, sizeof listener, "%s=%s%.100s%s:%u", given->word->wire, bare_v6 ? "[" : "", at,
                    bare_v6 ? "]" : "", (unsigned)number);
-    ew_err err = ew_app_listen(app, listener);
+    ew_err err = ew__app_add_listener(app, listener);
     if (err == EW_OK) {
         return 0;
     }
-    const char *more = *ew_app_error(app) ? ew_app_error(app) : ew_err_text(err);
+    const char *more = *app->error ? app->error : ew_err_text(err);
     more = err == EW_EINVAL && host->value ? "the host is neither localhost nor an IP address" : more;
     return usage_errorf(s, given->word->name, given->value, more);
 }
@@ -594,7 +594,7 @@ int ew__settings_apply(ew__settings *s, ew_app *app) {
     bool by_hand = false; /* the environment's manager was named on the command line, too */
     char socket[64] = "";
     if (ew__supervisor_listen(&s->supervisor, app, socket, sizeof socket) != EW_OK) {
-        bad = usage_errorf(s, "LISTEN_FDS", socket, ew_app_error(app));
+        bad = usage_errorf(s, "LISTEN_FDS", socket, app->error);
     }
     for (size_t i = 0; i < s->n_listens && !bad; i++) {
         bad = add(s, app, ew_app_listen, "--listen", s->listens[i]);

@@ -84,7 +84,7 @@ static int add_worker(const ew__settings *s, ew_app *app) {
     if (err == EW_OK) {
         return 0;
     }
-    const char *more = ew_app_error(app);
+    const char *more = app->error;
     return err == EW_ENOMEM ? no_memory(s) : ew__settings_usage(s, "--worker", *more ? more : ew_err_text(err));
 }
 
@@ -107,7 +107,7 @@ int ew__settings_jobs(const ew__settings *s, ew_app *app) {
     if (err == EW_OK) {
         options.env = s->options.env;
         err = ew__app_add_jobs(app, store, &options);
-        (void)snprintf(problem, sizeof problem, "%s", err == EW_OK ? "" : ew_app_error(app));
+        (void)snprintf(problem, sizeof problem, "%.399s", err == EW_OK ? "" : app->error);
     }
     if (err != EW_OK) {
         return store_failed(s, problem, err);

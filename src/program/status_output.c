@@ -60,15 +60,15 @@ static const char *manager_wire(void) {
 
 void ew__say_json(const ew_app *app) {
     char line[2048];
-    for (size_t i = 0; i < ew_app_listeners(app); i++) {
+    for (size_t i = 0; i < ew__app_n_listeners(app); i++) {
         const char *wire, *address;
         int port;
-        if (ew_app_listener(app, i, &wire, &address, &port) != EW_OK) {
+        if (ew__app_listener_at(app, i, &wire, &address, &port) != EW_OK) {
             continue;
         }
         int n =
             ew_json_format(line, sizeof line, "{\"event\":\"listening\",\"wire\":%Q,\"address\":%Q,\"port\":%d%s}\n",
-                           wire, address, port, ew_app_listener_tls(app, i) ? ",\"tls\":true" : "");
+                           wire, address, port, ew__app_listener_is_tls(app, i) ? ",\"tls\":true" : "");
         if (n > 0 && (size_t)n < sizeof line) {
             ew__write_all(STDOUT_FILENO, line, (size_t)n);
         }
@@ -116,10 +116,10 @@ static bool sample_call(ew_app *app, char *name, size_t name_size, char *input, 
 
 /* The address of a listener that speaks plain HTTP, in a form that can be called. */
 static bool sample_address(const ew_app *app, char *out, size_t size) {
-    for (size_t i = 0; i < ew_app_listeners(app); i++) {
+    for (size_t i = 0; i < ew__app_n_listeners(app); i++) {
         const char *wire, *address;
         int port;
-        if (ew_app_listener(app, i, &wire, &address, &port) != EW_OK || ew_app_listener_tls(app, i) ||
+        if (ew__app_listener_at(app, i, &wire, &address, &port) != EW_OK || ew__app_listener_is_tls(app, i) ||
             (strcmp(wire, "any") != 0 && strcmp(wire, "http") != 0)) {
             continue;
         }
@@ -163,10 +163,10 @@ void ew__say_table(ew_app *app, const char *name) {
     const char *bold = colour_wanted() ? "\033[1m" : "", *plain = colour_wanted() ? "\033[0m" : "";
     char address[128], action[128], input[256];
     (void)printf("%s%s%s is ready (everywire %s)\n\n  %-10s %s\n", bold, name, plain, ew_version(), "WIRE", "ADDRESS");
-    for (size_t i = 0; i < ew_app_listeners(app); i++) {
+    for (size_t i = 0; i < ew__app_n_listeners(app); i++) {
         const char *wire, *at;
-        if (ew_app_listener(app, i, &wire, &at, NULL) == EW_OK) {
-            (void)printf("  %-10s %s%s%s%s\n", wire, bold, at, plain, ew_app_listener_tls(app, i) ? " (TLS)" : "");
+        if (ew__app_listener_at(app, i, &wire, &at, NULL) == EW_OK) {
+            (void)printf("  %-10s %s%s%s%s\n", wire, bold, at, plain, ew__app_listener_is_tls(app, i) ? " (TLS)" : "");
         }
     }
     for (size_t i = 0; i < app->n_connects; i++) {

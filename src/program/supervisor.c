@@ -68,7 +68,7 @@ ew_err ew__supervisor_listen(const ew__supervisor *s, ew_app *app, char *ret_tex
     ew_err err = EW_OK;
     for (int i = 0; i < s->n_sockets && err == EW_OK; i++) {
         (void)snprintf(ret_text, size, "%s=fd:%d", s->wires[i] ? s->wires[i] : "any", FIRST_SOCKET + i);
-        err = ew_app_listen(app, ret_text);
+        err = ew__app_add_listener(app, ret_text);
     }
     return err;
 }
@@ -82,7 +82,7 @@ static void tell(const ew__supervisor *s, const char *message) {
 
 void ew__supervisor_ready(ew__supervisor *s, const ew_app *app) {
     char message[160];
-    size_t n = ew_app_listeners(app);
+    size_t n = ew__app_n_listeners(app);
     (void)snprintf(message, sizeof message, "READY=1\nSTATUS=serving on %zu %s", n, n == 1 ? "listener" : "listeners");
     if (app->n_connects > 0)
         (void)snprintf(message + strlen(message), sizeof message - strlen(message), ", %zu managers", app->n_connects);
