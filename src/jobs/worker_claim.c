@@ -16,7 +16,7 @@ static void on_claimed(ew__store_request *op);
 void ew__batch_leave(ew__batch *batch) {
     if (--batch->users > 0)
         return;
-    const ew_env *env = batch->op.owner->env;
+    const ew_env *env = batch->op.memory.env; /* the worker may be gone */
     ew__store_request_end(&batch->op);
     ew__free(env, batch, sizeof *batch);
 }
