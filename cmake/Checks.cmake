@@ -4,7 +4,10 @@
 find_program(EW_PYTHON NAMES python3)
 if(EW_PYTHON)
     file(GLOB_RECURSE ew_checked CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.[ch] ${PROJECT_SOURCE_DIR}/include/*.h)
-    set(ew_layers_warn --warn) # until the move of the modules is complete
+    set(ew_layers_warn --warn)
+    if(EW_WERROR)
+        set(ew_layers_warn "")
+    endif()
     add_custom_command(
         OUTPUT ${PROJECT_BINARY_DIR}/layers.ok
         COMMAND ${EW_PYTHON} ${PROJECT_SOURCE_DIR}/tools/check-layers ${ew_layers_warn} --stamp ${PROJECT_BINARY_DIR}/layers.ok

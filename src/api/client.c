@@ -3,11 +3,15 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "client/client.h"
+#include "gateway/app.h"
 
 ew_err ew_client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
                      const char **ret_problem) {
     const char *problem = NULL;
-    ew_err err = target && ret_client ? ew__client_new(target, options, ret_client, &problem) : EW_EINVAL;
+    ew_app *app = options ? options->actions : NULL;
+    ew_err err = EW_EINVAL;
+    if (target && ret_client)
+        err = ew__client_new(target, options, app ? ew__registry_get(&app->registry) : NULL, ret_client, &problem);
     if (err != EW_OK && ret_problem)
         *ret_problem = problem ? problem : target ? ew_err_text(err) : "the target is NULL";
     return err;

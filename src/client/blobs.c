@@ -40,8 +40,8 @@ ew_err ew__client_blobs_open(ew_client *client, const ew_client_options *options
     ew_err err = url ? take_url(blobs, url, ret_problem) : EW_OK;
     if (err != EW_OK)
         return err;
-    err = ew__blobs_open(client->env, client->target.wire->blobs->id, &client->limits, spec ? spec : DEFAULT_STORE, &blobs->store, problem,
-                         sizeof problem);
+    err = ew__blobs_open(client->env, client->target.wire->blobs->id, &client->limits, spec ? spec : DEFAULT_STORE,
+                         &blobs->store, problem, sizeof problem);
     if (err == EW_EINVAL)
         return fail(err, "blobs are kept in \"memory\" or in \"sqlite:PATH\"", ret_problem);
     if (err != EW_OK && problem[0]) {
@@ -69,8 +69,10 @@ static ew_err begin_to_listen(ew_client *client) {
     blobs->made = err == EW_OK;
     if (err == EW_OK)
         err = ew__address_parse(ADDRESS, &address);
-    ew__site site = {
-        .guest = client->target.wire->blobs->guest, .only_guest = true, .blobs = blobs->store, .path = ew_str_from(blobs->path)};
+    ew__site site = {.guest = client->target.wire->blobs->guest,
+                     .only_guest = true,
+                     .blobs = blobs->store,
+                     .path = ew_str_from(blobs->path)};
     if (err == EW_OK)
         err = ew__server_listen(&blobs->server, &address, ew__wire_carrier(), &site, NULL);
     blobs->serves = err == EW_OK;

@@ -2,7 +2,6 @@
  * client/client.c: clients: a target, a loop, a pool of connections. Requests are in request.c.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "gateway/app.h"
 #include "client/client.h"
 #include "base/thread.h"
 #include "io/environment.h"
@@ -250,8 +249,6 @@ static ew_err configure(ew_client *client, const char *target, const ew_client_o
         err = copy_surroundings(client, options);
     if (err == EW_OK && options && options->telemetry && !(client->telemetry = copy_own(client, options->telemetry)))
         err = EW_ENOMEM;
-    if (err == EW_OK && options && options->actions)
-        client->actions = ew__registry_get(&options->actions->registry);
     return err;
 }
 
@@ -311,7 +308,7 @@ static void write_manager_url(const ew_client *client, char *out, size_t size) {
 
 /* What makes a program dial us that we start. */
 static ew_err set_vars(ew_client *client) {
-    char url[192 + EW__SHOWN_SIZE];
+    char url[192 + EW__OWN_TOKEN_SIZE];
     const char *const *constant = client->target.wire->about->start_variables;
     write_manager_url(client, url, sizeof url);
     ew_err err = add_var(client, EW_START_CONNECT, url);
@@ -410,11 +407,15 @@ static ew_client *alloc_client(const ew_client_options *options) {
     return client;
 }
 
-ew_err ew__client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
-                      const char **ret_problem) {
+ew_err ew__client_new(const char *target, const ew_client_options *options, ew__actions *actions,
+                      ew_client **ret_client, const char **ret_problem) {
     ew_client *client = alloc_client(options);
-    if (!client)
+    if (!client) {
+        if (actions)
+            ew__actions_unref(actions);
         return EW_ENOMEM;
+    }
+    client->actions = actions;
     client->host = options && options->loop;
     ew_err err = configure(client, target, options, ret_problem);
     if (err == EW_OK)

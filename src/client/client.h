@@ -4,10 +4,9 @@
 #ifndef EW_CLIENT_CLIENT_H
 #define EW_CLIENT_CLIENT_H
 
-#include "gateway/tls.h"
 #include "client/blobs.h"
+#include "client/own_token.h"
 #include "client/target.h"
-#include "gateway/tokens.h"
 #include "endpoint/pool.h"
 #include <everywire/client.h>
 
@@ -33,8 +32,8 @@ struct ew_client {
     ew__actions *actions;     /* what the peer may call; a reference, or NULL */
     ew__tls_context *tls;     /* if the target speaks it */
     ew__client_blobs blobs;
-    char token[EW__SHOWN_SIZE]; /* "": none */
-    ew__access access;          /* listening: those who dial us show it */
+    char token[EW__OWN_TOKEN_SIZE]; /* "": none */
+    ew__access access;              /* listening: those who dial us show it */
     ew__clients clients;
     ew__gate gate;
     ew__site site; /* as the pool began with */
@@ -94,9 +93,12 @@ struct ew_request {
 };
 
 /* The functions of the public headers, once src/api has checked their arguments. */
-/* On failure *ret_problem, which was NULL, may have a line for people. */
-ew_err ew__client_new(const char *target, const ew_client_options *options, ew_client **ret_client,
-                      const char **ret_problem);
+/*
+ * actions: what the peer may call (options->actions is not read); the client takes over the reference, also on failure;
+ * NULL: nothing. On failure *ret_problem, which was NULL, may have a line for people.
+ */
+ew_err ew__client_new(const char *target, const ew_client_options *options, ew__actions *actions,
+                      ew_client **ret_client, const char **ret_problem);
 ew_client *ew__client_free(ew_client *client);
 ew_err ew__client_call(ew_client *client, const ew_request_options *options, ew_request **ret_request);
 const char *ew__client_refuses(const ew_client *client, const ew_request_options *options);

@@ -4,6 +4,7 @@
 #ifndef EW_GATEWAY_ACCESS_H
 #define EW_GATEWAY_ACCESS_H
 
+#include "client/own_token.h"
 #include "gateway/tokens.h"
 #include "call/access.h"
 #include <everywire/app.h>
@@ -12,11 +13,11 @@ struct ew_app;
 struct ew__app_loop;
 
 typedef struct ew__app_access {
-    char *path;                 /* the file of tokens; NULL: none are asked for */
-    char shown[EW__SHOWN_SIZE]; /* what we show to those whom we dial; "": nothing */
-    bool no_token;              /* everybody may call, on every address */
-    bool count_local;           /* a number of connections was asked for by hand: it holds for this machine, too */
-    bool made, gated;           /* the two below are; and gates stand */
+    char *path;                     /* the file of tokens; NULL: none are asked for */
+    char shown[EW__OWN_TOKEN_SIZE]; /* what we show to those whom we dial; "": nothing */
+    bool no_token;                  /* everybody may call, on every address */
+    bool count_local;               /* a number of connections was asked for by hand: it holds for this machine, too */
+    bool made, gated;               /* the two below are; and gates stand */
     ew__access shared;
     ew__clients clients;
     pthread_mutex_t look_lock;

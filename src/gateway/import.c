@@ -296,7 +296,7 @@ static ew_err start_target(ew__import_target *target) {
         return EW_ENOMEM;
     target->stopped = target->upstream.gone = false; /* nobody else knows it yet */
     target->n_loops = app->n_loops;
-    ew_err err = ew__client_new(target->text, &options, &target->client, &problem);
+    ew_err err = ew__client_new(target->text, &options, NULL, &target->client, &problem);
     if (err != EW_OK)
         return ew__app_fail(app, err, "import %.120s: %s", target->text, problem ? problem : ew_err_text(err));
     target->upstream.executor = &target->client->loop.executor;

@@ -1,5 +1,5 @@
 /*
- * gateway/tls.h: the certificates of an app, for its listeners and for those whom it dials; and those of a client.
+ * gateway/tls.h: the certificates of an app: for its listeners, and for the peers that it dials.
  */
 #ifndef EW_GATEWAY_TLS_H
 #define EW_GATEWAY_TLS_H
@@ -14,11 +14,6 @@ typedef struct ew__app_tls {
     ew__tls_context *listens; /* from the start on, if some listener speaks TLS */
     ew__tls_context *dials;   /* likewise, for managers and a telemetry server */
 } ew__app_tls;
-
-/* Whether anything is said. */
-bool ew__tls_is_set(const ew_tls_options *options);
-/* Copies all strings. EW_OK, EW_ENOMEM. */
-ew_err ew__tls_copy(ew__arena *arena, const ew_tls_options *options, ew_tls_options *ret);
 
 /* Takes options in place of those that there are. Before the start. EW_OK, EW_ENOMEM. */
 ew_err ew__app_tls_configure(struct ew_app *app, const ew_tls_options *options);

@@ -6,6 +6,7 @@
 #include "gateway/tokens.h"
 #include "base/folders.h"
 #include "base/secret.h"
+#include "wire/texts.h"
 #include "wire/wire.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -332,10 +333,12 @@ static ew_err fill_token(ew__arena *arena, const ew_token_options *options, cons
     ew_err err = read_list(arena, options->actions, pattern_ok,
                            "is no action: want a key such as /flow/greet, or a pattern such as '/flow/*'", out,
                            &ret->actions, &ret->n_actions);
-    return err == EW_OK ? read_list(arena, options->wires, wire_ok,
-                                    "is no wire: want http, jsonrpc, reflection, rrq or stepflow", out, &ret->wires,
-                                    &ret->n_wires)
-                        : err;
+    if (err != EW_OK) {
+        return err;
+    }
+    char problem[256];
+    (void)ew__wire_text("is no wire: want <<listeners>>", 0, 0, problem, sizeof problem);
+    return read_list(arena, options->wires, wire_ok, problem, out, &ret->wires, &ret->n_wires);
 }
 
 ew_err ew__token_new(const char *file, const ew_token_options *options, char token[EW_TOKEN_SIZE], char *problem,
@@ -393,50 +396,4 @@ ew_err ew__token_revoke(const char *file, const char *name, char *problem, size_
     said out;
     ew_err err = begin(&file, path, &out, problem, problem_size);
     return err == EW_OK ? change_file(file, &(change){.remove = name}, &out) : err;
-}
-
-/* ---- for those who show one ---- */
-
-/* What has no place in a header field, a URL or a JSON string is none. */
-static bool token_ok(ew_str token) {
-    for (size_t i = 0; i < token.len; i++) {
-        if ((unsigned char)token.ptr[i] <= 0x20 || (unsigned char)token.ptr[i] >= 0x7f || token.ptr[i] == '"' ||
-            token.ptr[i] == '\\' || token.ptr[i] == ',') {
-            return false;
-        }
-    }
-    return token.len > 0;
-}
-
-/* The first line of a file that nobody else can read. */
-static const char *read_secret(const char *path, char out[EW__SHOWN_SIZE]) {
-    struct stat at;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return "the file with the token cannot be read";
-    }
-    ssize_t n =
-        fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (at.st_mode & 077) ? -2 : read(fd, out, EW__SHOWN_SIZE - 1);
-    (void)close(fd);
-    if (n < 0) {
-        return n == -2 ? "others can read the file with the token: chmod 600 it"
-                       : "the file with the token cannot be read";
-    }
-    out[n] = 0;
-    out[strcspn(out, "\r\n")] = 0;
-    return NULL;
-}
-
-const char *ew__token_read(const char *text, char out[EW__SHOWN_SIZE]) {
-    const char *problem = NULL;
-    if (text[0] == '@') {
-        problem = read_secret(text + 1, out);
-    } else if (strlen(text) < EW__SHOWN_SIZE) {
-        memcpy(out, text, strlen(text) + 1);
-    } else {
-        out[0] = 0;
-    }
-    return problem                      ? problem
-           : token_ok(ew_str_from(out)) ? NULL
-                                        : "that is no token: want ewt_ and 64 digits, or @FILE";
 }

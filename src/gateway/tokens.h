@@ -19,10 +19,6 @@ ew_err ew__tokens_usual(char out[PATH_MAX], char *problem, size_t problem_size);
 ew_err ew__tokens_load(const ew_env *env, const char *path, ew__tokens **ret, struct stat *seen, char *problem,
                        size_t problem_size);
 
-/* A token as a client shows it: a text, or "@FILE" for its first line. NULL, or why there is none. */
-#define EW__SHOWN_SIZE 256
-const char *ew__token_read(const char *text, char out[EW__SHOWN_SIZE]);
-
 /* The functions of the public headers, once src/api has checked their arguments. */
 ew_err ew__token_new(const char *file, const ew_token_options *options, char token[EW_TOKEN_SIZE], char *problem,
                      size_t problem_size);

@@ -14,6 +14,13 @@
 
 #define EW__TLS_PROBLEM 320
 
+/* ---- options ---- */
+
+/* Whether any option is set. Any thread. */
+bool ew__tls_is_set(const ew_tls_options *options);
+/* Copies all strings into the arena. EW_OK, EW_ENOMEM. */
+ew_err ew__tls_copy(ew__arena *arena, const ew_tls_options *options, ew_tls_options *ret);
+
 /* ---- contexts: certificates, and whom to trust ---- */
 
 typedef struct ew__tls_context ew__tls_context;

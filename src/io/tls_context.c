@@ -283,3 +283,21 @@ void ew__tls_context_free(ew__tls_context *context) {
     pthread_mutex_destroy(&context->lock);
     ew__free(context->env, context, sizeof *context);
 }
+
+/* ---- options ---- */
+
+bool ew__tls_is_set(const ew_tls_options *options) {
+    return options->certificate || options->key || options->ca || options->client_ca || options->insecure;
+}
+
+static bool copy_one(ew__arena *arena, const char *text, const char **ret) {
+    *ret = text ? ew__arena_copy(arena, text, strlen(text) + 1) : NULL;
+    return !text || *ret;
+}
+
+ew_err ew__tls_copy(ew__arena *arena, const ew_tls_options *options, ew_tls_options *ret) {
+    bool ok = copy_one(arena, options->certificate, &ret->certificate) && copy_one(arena, options->key, &ret->key) &&
+              copy_one(arena, options->ca, &ret->ca) && copy_one(arena, options->client_ca, &ret->client_ca);
+    ret->insecure = options->insecure;
+    return ok ? EW_OK : EW_ENOMEM;
+}
