@@ -23,15 +23,6 @@
 #define CREDIT_NEXT_NS 100000    /* what is waited for when it is used up */
 #define KERNEL_NS 12000          /* of an answer: waking up and reading, which we do not see ourselves */
 
-struct ew__exporter_reader {
-    ew__http1_limits limits;
-    ew__http1_scratch scratch;
-    bool begun;
-    _Alignas(16) uint8_t http[]; /* ew__http1 */
-};
-
-static ew__http1 *http_of(ew__exporter *exporter) { return (ew__http1 *)(void *)exporter->reader->http; }
-
 static ew__executor *executor_of(ew__exporter *exporter) { return &exporter->loop->executor; }
 
 static void step(ew__exporter *exporter);
@@ -56,8 +47,8 @@ static bool has_credit(ew__exporter *exporter, uint64_t now) {
 
 static void say(ew__exporter *exporter, ew_log_level level, const char *what, const char *detail) {
     const ew__export_target *at = &exporter->dialled;
-    ew__log(executor_of(exporter)->env, level, "telemetry", "the telemetry server http%s://%s%s%s:%u %s%s",
-            at->tls ? "s" : "", at->v6 ? "[" : "", at->host, at->v6 ? "]" : "", at->port, what, detail);
+    ew__log(executor_of(exporter)->env, level, "telemetry", "the telemetry server http%s://%s %s%s", at->tls ? "s" : "",
+            at->authority, what, detail);
 }
 
 static void set_away(ew__exporter *exporter, bool away, const char *why) {
@@ -75,7 +66,7 @@ static void set_refusing(ew__exporter *exporter, bool refusing) {
     if (exporter->refusing == refusing)
         return;
     exporter->refusing = refusing;
-    (void)snprintf(status, sizeof status, "%d", exporter->answer_status);
+    (void)snprintf(status, sizeof status, "%d", exporter->ask.status);
     if (refusing && atomic_fetch_add(&exporter->news->refusing, 1) == 0)
         say(exporter, EW_LOG_WARN, "refuses spans, which are dropped: HTTP ", status);
     else if (!refusing)
@@ -115,6 +106,7 @@ static void finish_shutting(ew__exporter *exporter) {
 
 static void close_stream(ew__exporter *exporter) {
     exporter->state = EW__EXPORTER_CLOSING;
+    exporter->ask.closed = true;
     ew__stream_close(&exporter->stream, EW_OK);
 }
 
@@ -161,79 +153,65 @@ static void lose_answer(ew__exporter *exporter, const char *why) {
 
 /* ---- answers ---- */
 
-static void on_answer(ew__exporter *exporter) {
-    bool sent = exporter->answer_status >= 200 && exporter->answer_status < 300;
-    bool keep = exporter->answer_keeps && exporter->out.bytes == 0 && !exporter->stream.closing &&
-                ew__http1_unread(http_of(exporter)) == 0; /* what follows must not answer the next request */
+static ew__exporter *exporter_of(ew__http_ask *ask) { return ew__container_of(ask, ew__exporter, ask); }
+
+static void on_head(ew__http_ask *ask, const ew__http_head *head) {
+    (void)ask;
+    (void)head;
+}
+
+static void on_answer(ew__http_ask *ask) {
+    ew__exporter *exporter = exporter_of(ask);
+    bool sent = ask->status >= 200 && ask->status < 300;
+    if (exporter->conn.out.bytes > 0 || exporter->stream.closing)
+        ask->keep_alive = false;
     exporter->backoff_ms = exporter->not_before = 0;
     set_away(exporter, false, "");
     set_refusing(exporter, !sent);
     end_text(exporter, sent);
     exporter->state = EW__EXPORTER_UP;
-    if (!keep)
-        close_stream(exporter);
 }
 
-static void break_off(ew__exporter *exporter, const char *why) {
-    if (exporter->state == EW__EXPORTER_WAITING)
-        lose_answer(exporter, why);
-    close_stream(exporter);
+static void on_broken(ew__http_ask *ask, ew_origin origin) {
+    lose_answer(exporter_of(ask), origin == EW_ORIGIN_PROTOCOL ? "its answer is no HTTP"
+                                  : origin == EW_ORIGIN_LOCAL  ? "out of memory"
+                                                               : "it closed the connection without an answer");
 }
 
-/* Takes what the reader has; an answer is awaited. */
-static void read_answer(ew__exporter *exporter) {
-    for (;;) {
-        switch (ew__http1_next(http_of(exporter))) {
-        case EW__HTTP_MORE:
-            return;
-        case EW__HTTP_HEAD_DONE:
-            exporter->answer_status = ew__http1_head(http_of(exporter))->status;
-            exporter->answer_keeps = ew__http1_head(http_of(exporter))->keep_alive;
-            break;
-        case EW__HTTP_BODY:
-            break;
-        case EW__HTTP_END:
-            on_answer(exporter);
-            return;
-        case EW__HTTP_ERROR:
-            break_off(exporter, "its answer is no HTTP");
-            return;
-        }
-    }
+static const ew__http_ask_ops ask_ops = {.head = on_head, .end = on_answer, .broken = on_broken};
+
+/* ---- the connection ---- */
+
+static void conn_send(ew__conn *conn) {
+    ew__stream_flush(&ew__container_of(conn, ew__exporter, conn)->stream); /* now: what it costs is ours */
 }
+
+static void conn_abort(ew__conn *conn) { close_stream(ew__container_of(conn, ew__exporter, conn)); }
+
+static const ew__conn_ops conn_ops = {.send = conn_send, .abort = conn_abort};
 
 static void on_data(ew__stream *stream, const uint8_t *bytes, size_t n) {
     ew__exporter *exporter = ew__container_of(stream, ew__exporter, stream);
     uint64_t before = executor_of(exporter)->now;
-    if (exporter->state != EW__EXPORTER_WAITING) {
-        break_off(exporter, "");
-        return;
-    }
-    if (ew__http1_feed(http_of(exporter), bytes, n) != EW_OK) {
-        break_off(exporter, "its answer could not be read");
-        return;
-    }
-    read_answer(exporter);
+    ew__http_ask_input(&exporter->ask, bytes, n);
     if (exporter->state == EW__EXPORTER_UP)
         step(exporter);
     exporter->credit_ns -= (int64_t)(ew__executor_read_clock(executor_of(exporter)) - before) + KERNEL_NS;
 }
 
-static void on_eof(ew__stream *stream) {
-    ew__exporter *exporter = ew__container_of(stream, ew__exporter, stream);
-    if (exporter->state == EW__EXPORTER_WAITING) { /* it may be how the answer ends */
-        ew__http1_feed_eof(http_of(exporter));
-        read_answer(exporter);
-    }
-    if (exporter->state != EW__EXPORTER_CLOSING)
-        break_off(exporter, "it closed the connection without an answer");
+static void on_eof(ew__stream *stream) { ew__http_ask_eof(&ew__container_of(stream, ew__exporter, stream)->ask); }
+
+/* There is no connection, or no more. */
+static void detach(ew__exporter *exporter, ew_err why) {
+    ew__http_ask_gone(&exporter->ask, why);
+    ew__out_done(&exporter->conn.out);
+    exporter->state = EW__EXPORTER_DOWN;
 }
 
 static void on_closed(ew__stream *stream, ew_err why) {
     ew__exporter *exporter = ew__container_of(stream, ew__exporter, stream);
     bool waiting = exporter->state == EW__EXPORTER_WAITING; /* the stream broke by itself */
-    ew__out_done(&exporter->out);
-    exporter->state = EW__EXPORTER_DOWN;
+    detach(exporter, why);
     if (waiting && !exporter->shutting)
         lose_answer(exporter, ew_err_text(why));
     if (exporter->shutting)
@@ -255,31 +233,19 @@ static const ew__stream_events events = {
 
 /* ---- connecting ---- */
 
-static void stop_reader(ew__exporter *exporter) {
-    if (exporter->reader && exporter->reader->begun)
-        ew__http1_done(http_of(exporter));
-    if (exporter->reader)
-        exporter->reader->begun = false;
-}
-
 static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
     ew__exporter *exporter = ew__container_of(stream, ew__exporter, stream);
-    struct ew__exporter_reader *reader = exporter->reader;
     exporter->dial = NULL;
-    exporter->state = EW__EXPORTER_DOWN;
     if (err == EW_OK) {
-        stop_reader(exporter);
-        ew__http1_init(http_of(exporter), executor_of(exporter)->env, &reader->limits, false, &reader->scratch);
-        reader->begun = true;
         exporter->state = EW__EXPORTER_UP;
-        ew__stream_start(stream, exporter->loop, &events, &exporter->out);
+        ew__stream_start(stream, exporter->loop, &events, &exporter->conn.out);
         if (exporter->shutting)
             close_stream(exporter);
         else
             step(exporter);
         return;
     }
-    ew__out_done(&exporter->out);
+    detach(exporter, err);
     if (exporter->shutting) {
         finish_shutting(exporter);
         return;
@@ -289,19 +255,28 @@ static void on_dialled(ew__stream *stream, ew_err err, const char *detail) {
     step(exporter);
 }
 
-static void dial(ew__exporter *exporter) {
+/* Makes the private connection, which has no stream yet. */
+static ew_err attach(ew__exporter *exporter) {
     ew__executor *executor = executor_of(exporter);
+    memset(&exporter->stream, 0, sizeof exporter->stream);
+    exporter->conn = (ew__conn){.ops = &conn_ops, .executor = executor};
+    ew__out_init(&exporter->conn.out, &executor->blocks);
+    memset(&exporter->ask, 0, sizeof exporter->ask);
+    exporter->ask.peer = (ew__peer){.conn = &exporter->conn, .role = EW__CALL};
+    return ew__http_ask_init(&exporter->ask, &ask_ops, exporter->reading);
+}
+
+static void dial(ew__exporter *exporter) {
     exporter->dialled = exporter->aim;
     exporter->stale = false;
-    memset(&exporter->stream, 0, sizeof exporter->stream);
-    ew__out_init(&exporter->out, &executor->blocks);
     ew__where where = {.kind = EW__WHERE_TCP,
                        .port = exporter->dialled.port,
                        .host = exporter->dialled.host,
                        .loopback_only = exporter->dialled.loopback_only,
                        .tls = exporter->dialled.tls ? exporter->tls : NULL,
                        .tls_http = true};
-    if (ew__dial_start(exporter->loop, &exporter->stream, &where, CONNECT_MS, on_dialled, &exporter->dial) == EW_OK) {
+    if (attach(exporter) == EW_OK &&
+        ew__dial_start(exporter->loop, &exporter->stream, &where, CONNECT_MS, on_dialled, &exporter->dial) == EW_OK) {
         exporter->state = EW__EXPORTER_DIALLING;
         return;
     }
@@ -315,21 +290,14 @@ static void keep(void *ud) { (void)ud; /* the body stays in hand until its answe
 
 static void post(ew__exporter *exporter) {
     const ew__export_target *aim = &exporter->dialled;
-    char head[1024];
-    int n = snprintf(head, sizeof head,
-                     "POST %s/api/traces HTTP/1.1\r\nHost: %s%s%s:%u\r\nAccept: application/json\r\n"
-                     "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
-                     aim->base, aim->v6 ? "[" : "", aim->host, aim->v6 ? "]" : "", aim->port, exporter->body.len);
+    ew__out *out = &exporter->conn.out;
     exporter->tries++;
     exporter->state = EW__EXPORTER_WAITING;
     exporter->answer_until = executor_of(exporter)->now + EW__MS(ANSWER_MS);
     arm(exporter, exporter->answer_until);
-    ew__out_add(&exporter->out, head, (size_t)n);
-    ew__out_ref(&exporter->out, exporter->body.ptr, exporter->body.len, keep, NULL);
-    if (exporter->out.err != EW_OK)
-        break_off(exporter, "out of memory");
-    else
-        ew__stream_flush(&exporter->stream); /* now: what it costs is ours */
+    ew__http_write_post(out, ew_str_from(aim->path), ew_str_from(aim->authority), ew__str(NULL, 0), exporter->body.len);
+    ew__out_ref(out, exporter->body.ptr, exporter->body.len, keep, NULL);
+    ew__http_ask_send(&exporter->ask);
 }
 
 /* Does what can be done now, or sets the timer for when something can. */
@@ -361,10 +329,12 @@ static void on_timer(ew__timer *timer, uint64_t now) {
     if (exporter->closing && now >= exporter->flush_until) {
         shut(exporter);
     } else if (exporter->state == EW__EXPORTER_WAITING) {
-        if (now >= exporter->answer_until)
-            break_off(exporter, "it does not answer");
-        else
+        if (now < exporter->answer_until) {
             arm(exporter, exporter->answer_until);
+            return;
+        }
+        lose_answer(exporter, "it does not answer");
+        close_stream(exporter);
     } else {
         uint64_t before = ew__executor_read_clock(executor_of(exporter));
         step(exporter);
@@ -387,19 +357,15 @@ void ew__exporter_init(ew__exporter *exporter, ew__loop *loop, const ew__exporte
 
 static ew_err prepare(ew__exporter *exporter) {
     ew__executor *executor = executor_of(exporter);
-    const ew_limits *limits = executor->limits;
-    if (!exporter->reader)
-        exporter->reader = ew__zalloc(executor->env, sizeof *exporter->reader + ew__http1_size());
-    if (!exporter->reader)
+    if (!exporter->reading)
+        exporter->reading = ew__zalloc(executor->env, sizeof *exporter->reading);
+    if (!exporter->reading)
         return EW_ENOMEM;
-    exporter->reader->limits =
-        (ew__http1_limits){(uint32_t)limits->head_bytes, (uint32_t)limits->head_fields, (uint32_t)limits->target_bytes,
-                           (uint32_t)limits->chunk_extension_bytes};
     return ew__timer_set(&executor->timers, &exporter->timer, executor->now + EW__MS(FAR_MS), on_timer);
 }
 
 static bool is_same(const ew__export_target *a, const ew__export_target *b) {
-    return strcmp(a->host, b->host) == 0 && strcmp(a->base, b->base) == 0 && a->port == b->port && a->v6 == b->v6 &&
+    return strcmp(a->authority, b->authority) == 0 && strcmp(a->path, b->path) == 0 &&
            a->loopback_only == b->loopback_only && a->tls == b->tls;
 }
 
@@ -447,7 +413,6 @@ void ew__exporter_close(ew__exporter *exporter, uint64_t flush_ms, void (*on_clo
 void ew__exporter_done(ew__exporter *exporter) {
     const ew_env *env = executor_of(exporter)->env;
     ew__timer_stop(&executor_of(exporter)->timers, &exporter->timer);
-    stop_reader(exporter);
     ew__buf_done(&exporter->body);
-    ew__free(env, exporter->reader, sizeof *exporter->reader + ew__http1_size());
+    ew__free(env, exporter->reading, sizeof *exporter->reading);
 }

@@ -10,16 +10,16 @@
 #ifndef EW_ENDPOINT_EXPORTER_H
 #define EW_ENDPOINT_EXPORTER_H
 
-#include "frame/http1.h"
 #include "io/stream.h"
+#include "wire/http_ask.h"
 
 /* ---- where to ---- */
 
 typedef struct ew__export_target {
-    char host[256]; /* a name or an address, without brackets */
-    char base[256]; /* "" or "/BASE", without a slash at its end */
+    char host[256];      /* a name or an address, without brackets */
+    char authority[272]; /* "HOST:PORT" or "[V6]:PORT" */
+    char path[272];      /* "/api/traces" or "/BASE/api/traces" */
     uint16_t port;
-    bool v6;            /* the host stood in brackets */
     bool loopback_only; /* connect to no other machine, whatever the name means */
     bool tls;
 } ew__export_target;
@@ -61,25 +61,24 @@ struct ew__exporter {
     ew__export_target aim;       /* where to, from the next dial on */
     ew__export_target dialled;   /* the connection's */
     ew__stream stream;
-    ew__out out;
+    ew__conn conn;    /* private: it has no site, and no call is counted for what is sent on it */
+    ew__http_ask ask; /* its peer */
     ew__dial *dial;
-    struct ew__exporter_reader *reader; /* of answers; made when there is an aim */
-    ew__timer timer;                    /* set as long as there is an aim: moving it cannot fail */
-    ew__buf body;                       /* the text in hand */
-    uint64_t not_before;                /* back-off */
+    ew__http_reading *reading; /* made when there is an aim */
+    ew__timer timer;           /* set as long as there is an aim: moving it cannot fail */
+    ew__buf body;              /* the text in hand */
+    uint64_t not_before;       /* back-off */
     uint64_t answer_until;
     uint64_t backoff_ms;
     int64_t credit_ns; /* time that exporting may take now */
     uint64_t credited_at;
     uint64_t flush_until;
     void (*on_closed)(ew__exporter *exporter);
-    int answer_status;
     uint8_t state; /* ew__exporter_state */
     uint8_t tries; /* of the text in hand */
     bool has_text;
     bool aimed;
     bool stale; /* the connection goes where we no longer aim */
-    bool answer_keeps;
     bool away, refusing;
     bool closing;  /* what is queued still leaves */
     bool shutting; /* nothing does */

@@ -5,6 +5,7 @@
  */
 #include "endpoint/authority.h"
 #include "endpoint/exporter.h"
+#include <stdio.h>
 
 static ew_err fail(ew_err err, const char *text, const char **ret_problem) {
     if (ret_problem)
@@ -56,6 +57,7 @@ static bool is_here(ew_str host, bool v6) {
     return ew__str_is_nocase(host, EW_STR("localhost")) || is_loopback_v4(host);
 }
 
+#define BASE_MAX 255
 #define FORM "a telemetry server looks like http://HOST:PORT or https://HOST:PORT"
 
 static bool has_scheme(ew_str *url, ew_str scheme) {
@@ -81,15 +83,14 @@ ew_err ew__export_target_parse(ew_str url, bool pushed, ew__export_target *ret, 
     if (ew__authority_parse(authority, &parts) != EW__AUTHORITY_OK || parts.port == 0 ||
         parts.host.len >= sizeof ret->host)
         return fail(EW_EINVAL, FORM, ret_problem);
-    ret->v6 = parts.v6;
-    ret->port = parts.port;
-    if (!base_ok(base) || base.len >= sizeof ret->base)
+    if (!base_ok(base) || base.len > BASE_MAX)
         return fail(EW_EINVAL, "the path of the telemetry server is no path", ret_problem);
-    if (pushed && !is_here(parts.host, ret->v6))
+    if (pushed && !is_here(parts.host, parts.v6))
         return fail(EW_EACCESS, "a peer may name a telemetry server on this machine only", ret_problem);
     memcpy(ret->host, parts.host.ptr, parts.host.len);
-    if (base.len)
-        memcpy(ret->base, base.ptr, base.len);
+    (void)snprintf(ret->authority, sizeof ret->authority, parts.v6 ? "[%s]:%u" : "%s:%u", ret->host, parts.port);
+    (void)snprintf(ret->path, sizeof ret->path, "%.*s/api/traces", (int)base.len, base.ptr);
+    ret->port = parts.port;
     ret->loopback_only = pushed;
     return EW_OK;
 }

@@ -54,16 +54,31 @@ void ew__http_ask_break_off(ew__http_ask *ask, ew_origin origin, ew_status statu
     if (call) {
         ew__call_fail_as(call, origin, status, ew_str_from(text));
         ew_call_unref(call);
+    } else if (ask->asked && ask->ops->broken) {
+        ask->ops->broken(ask, origin);
     }
+}
+
+void ew__http_write_post(ew__out *out, ew_str path, ew_str authority, ew_str fields, uint64_t length) {
+    char digits[20];
+    ew__out_str(out, EW_STR("POST "));
+    ew__out_str(out, path);
+    ew__out_str(out, EW_STR(" HTTP/1.1\r\nHost: "));
+    ew__out_str(out, authority);
+    ew__out_str(out, EW_STR("\r\n"));
+    ew__out_str(out, fields);
+    ew__out_str(out, EW_STR("Accept: application/json\r\nContent-Type: application/json\r\nContent-Length: "));
+    ew__out_add(out, digits, ew__u64_text(length, digits));
+    ew__out_str(out, EW_STR("\r\n\r\n"));
 }
 
 void ew__http_ask_send(ew__http_ask *ask) {
     ew__conn *conn = ask->peer.conn;
+    ask->asked = true;
     if (conn->out.err) {
         ew__http_ask_break_off(ask, EW_ORIGIN_LOCAL, EW_STATUS_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
-    ask->asked = true;
     conn->ops->send(conn);
 }
 
@@ -120,9 +135,7 @@ static void on_end(ew__http_ask *ask) {
 }
 
 static void on_reader_error(ew__http_ask *ask, bool eof) {
-    if (!ask->call)
-        close_connection(ask);
-    else if (eof)
+    if (eof && ask->call)
         ew__http_ask_break_off(ask, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
                                "the server closed the connection before the end of its answer");
     else
@@ -136,7 +149,7 @@ static void take_events(ew__http_ask *ask, bool eof) {
         case EW__HTTP_MORE:
             return;
         case EW__HTTP_HEAD_DONE:
-            if (ask->call) {
+            if (ask->call || ask->ops->broken) {
                 on_head(ask, ew__http1_head(reader));
                 break;
             }
@@ -182,11 +195,9 @@ void ew__http_ask_eof(ew__http_ask *ask) {
         return;
     ew__http1_feed_eof(ew__http_ask_reader(ask));
     take_events(ask, true);
-    if (ask->call)
+    if (!ask->closed)
         ew__http_ask_break_off(ask, EW_ORIGIN_CONNECT, EW_STATUS_UNAVAILABLE,
                                "the server closed the connection before it answered");
-    else if (!ask->closed)
-        close_connection(ask);
 }
 
 void ew__http_ask_gone(ew__http_ask *ask, ew_err why) {

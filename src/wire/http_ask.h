@@ -1,7 +1,7 @@
 /*
- * wire/http_ask.h: one HTTP connection on which we ask: one request and one call at a time. What is asked and what the
- * answers mean is told by the wire that uses it; here are the connection's life and the ways in which it breaks. May
- * include: base, frame, call.
+ * wire/http_ask.h: one HTTP connection on which we ask: one request and one call at a time. The wire that uses it defines
+ * the requests and what the answers mean; here are the connection's life and the ways in which it breaks. A user that is
+ * no wire (the exporter) sends requests without a call. May include: base, frame, call.
  */
 #ifndef EW_WIRE_HTTP_ASK_H
 #define EW_WIRE_HTTP_ASK_H
@@ -23,7 +23,7 @@ EW__MUST_USE ew_err ew__http_reader_init(ew__conn *conn, ew__http_reading *readi
 typedef struct ew__http_ask ew__http_ask;
 
 typedef struct ew__http_ask_ops {
-    void (*head)(ew__http_ask *ask, const ew__http_head *head); /* of an answer; there is a call */
+    void (*head)(ew__http_ask *ask, const ew__http_head *head); /* of an answer; there is a call, or `broken` is set */
     void (*piece)(ew__http_ask *ask, ew_str piece);             /* of its body; there is a call */
     /*
      * The answer is complete; perhaps the call has ended before it. Afterwards the connection is free, or closed. If it
@@ -31,6 +31,11 @@ typedef struct ew__http_ask_ops {
      * A connection on which bytes follow the answer cannot be kept.
      */
     void (*end)(ew__http_ask *ask);
+    /*
+     * The request was sent without a call, and its answer will not come: the connection is being closed. PROTOCOL: the
+     * answer is no HTTP; LOCAL: no memory; CONNECT: the server closed. NULL: requests have calls.
+     */
+    void (*broken)(ew__http_ask *ask, ew_origin origin);
 } ew__http_ask_ops;
 
 /* The first member of the wire's own peer. */
@@ -76,6 +81,8 @@ static inline void ew__http_ask_protocol_error(ew__http_ask *ask, const char *te
  * that names the code and lies in `memory`.
  */
 ew_fault ew__http_unexpected(ew__arena *memory, int status);
+/* Writes the head of a POST of `length` bytes of JSON, to be answered in JSON. fields: further ones, with their CRLF. */
+void ew__http_write_post(ew__out *out, ew_str path, ew_str authority, ew_str fields, uint64_t length);
 /* What is in conn->out is a request: it is sent; without memory for it the call fails. */
 void ew__http_ask_send(ew__http_ask *ask);
 /* Adds a piece to the body; too large: the call fails. */

@@ -58,6 +58,12 @@ static bool answer(sink *s, int fd) {
     case SINK_GARBAGE:
         send_text(fd, "220 mail.example.com ESMTP\r\n\r\n");
         return true;
+    case SINK_CUT:
+        send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nOK");
+        return false;
+    case SINK_UNTIL_CLOSE:
+        send_text(fd, "HTTP/1.1 200 OK\r\n\r\nOK");
+        return false;
     case SINK_CHUNKED:
         send_text(fd, "HTTP/1.1 200 OK\r\nTransfer-Enc");
         (void)usleep(20000);

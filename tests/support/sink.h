@@ -19,6 +19,8 @@ typedef enum sink_mode {
     SINK_CLOSE_BEFORE, /* closes instead of an answer */
     SINK_SILENT,       /* no answer */
     SINK_GARBAGE,      /* an answer that is no HTTP */
+    SINK_CUT,          /* closes in the middle of an answer */
+    SINK_UNTIL_CLOSE,  /* an answer that ends with the connection */
     SINK_CHUNKED,      /* an answer in pieces and chunks */
     SINK_EXTRA         /* an answer, and the beginning of a refusal that nobody asked for */
 } sink_mode;

@@ -30,25 +30,20 @@ static ew_str string_member(ew_str object, const char *name, char *buf, size_t c
     return ew_json_typeof(value) == EW_JSON_STRING ? ew__rpc_text(value, buf, capacity) : NONE;
 }
 
-static void write_head(ew__out *out, const ew__site *site, const char *method, ew_str id) {
-    ew__out_str(out, ew_str_from(method));
-    ew__out_str(out, site->path.len || id.len ? site->path : EW_STR("/"));
-    if (id.len) {
-        ew__out_str(out, EW_STR("/"));
-        ew__out_str(out, id);
-    }
-    ew__out_str(out, EW_STR(" HTTP/1.1\r\nHost: "));
-    ew__out_str(out, site->authority);
-    ew__out_str(out, EW_STR("\r\nUser-Agent: everywire/" EW_VERSION_STRING "\r\nAccept: application/json\r\n"));
-}
+#define AGENT "User-Agent: everywire/" EW_VERSION_STRING "\r\n"
 
 static const char *write_get(ew__out *out, const ew__site *site, const ew_call *call) {
     char buf[ID_MAX + 1];
     ew_str id = string_member(call->input, "blob_id", buf, sizeof buf);
     if (!is_id(id))
         return "blobs/get wants a blob_id";
-    write_head(out, site, "GET ", id);
-    ew__out_str(out, EW_STR("\r\n"));
+    ew__out_str(out, EW_STR("GET "));
+    ew__out_str(out, site->path);
+    ew__out_str(out, EW_STR("/"));
+    ew__out_str(out, id);
+    ew__out_str(out, EW_STR(" HTTP/1.1\r\nHost: "));
+    ew__out_str(out, site->authority);
+    ew__out_str(out, EW_STR("\r\n" AGENT "Accept: application/json\r\n\r\n"));
     return NULL;
 }
 
@@ -56,7 +51,6 @@ static const char *write_put(ew__out *out, const ew__site *site, ew_call *call) 
     ew_str data, type, plain;
     ew__buf line;
     ew__rpc_out body;
-    char digits[20];
     if (!ew__sf_read_put(call->input, &data, &type))
         return "blobs/put wants data, and data or flow as its blob_type";
     ew_err err = ew__sf_plain(call->executor->env, data, &line, &plain);
@@ -65,10 +59,7 @@ static const char *write_put(ew__out *out, const ew__site *site, ew_call *call) 
     ew__rpc_out_add(&body, EW_STR(",\"blobType\":\""));
     ew__rpc_out_add(&body, type);
     ew__rpc_out_add(&body, EW_STR("\"}"));
-    write_head(out, site, "POST ", NONE);
-    ew__out_str(out, EW_STR("Content-Type: application/json\r\nContent-Length: "));
-    ew__out_add(out, digits, ew__u64_text(body.len, digits));
-    ew__out_str(out, EW_STR("\r\n\r\n"));
+    ew__http_write_post(out, site->path.len ? site->path : EW_STR("/"), site->authority, EW_STR(AGENT), body.len);
     ew__rpc_write(out, &body, NULL);
     if (err != EW_OK)
         out->err = err;

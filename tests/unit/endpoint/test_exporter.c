@@ -55,6 +55,8 @@ static void on_exporter_closed(ew__exporter *exporter) { ew__container_of(export
 static ew__export_target aim_at(const char *host, uint16_t port) {
     ew__export_target aim = {.port = port, .loopback_only = true};
     memcpy(aim.host, host, strlen(host));
+    (void)snprintf(aim.authority, sizeof aim.authority, "%.60s:%u", host, port);
+    memcpy(aim.path, "/api/traces", 12);
     return aim;
 }
 
@@ -149,7 +151,7 @@ static void test_exporter__base_path_name_and_odd_answers(void **state) {
     run_ms(&r.w, 50);
     assert_int_equal(r.n_taken, 0); /* no aim: they wait */
     ew__export_target aim = aim_at("localhost", s.port);
-    memcpy(aim.base, "/some/base", 10);
+    memcpy(aim.path, "/some/base/api/traces", 22);
     assert_int_equal(ew__exporter_aim(&r.exporter, &aim), EW_OK);
     run_until(&r.w, &r.n_sent, 1);
     assert_non_null(strstr(sink_head(&s, 0), "POST /some/base/api/traces HTTP/1.1\r\nHost: localhost:"));
@@ -199,13 +201,13 @@ static void test_exporter__another_aim(void **state) {
     run_until(&r.w, &r.n_sent, 3);
     assert_posts(&a, 0, 1);
     assert_posts(&b, 1, 2);
-    aim.port = a.port; /* while it waits for an answer, and while it dials */
+    aim = aim_at("127.0.0.1", a.port); /* while it waits for an answer, and while it dials */
     queue(&r, 1);
     RUN_WHILE(&r.w, r.exporter.state != EW__EXPORTER_WAITING);
     assert_int_equal(ew__exporter_aim(&r.exporter, &aim), EW_OK);
     queue(&r, 1);
     RUN_WHILE(&r.w, r.exporter.state != EW__EXPORTER_DIALLING);
-    aim.port = b.port;
+    aim = aim_at("127.0.0.1", b.port);
     assert_int_equal(ew__exporter_aim(&r.exporter, &aim), EW_OK);
     run_until(&r.w, &r.n_sent, 5);
     assert_posts(&a, 0, 1);
@@ -329,6 +331,7 @@ static void test_exporter__dies_before_the_answer(void **state) {
     run_until(&r.w, &r.n_lost, 1); /* twice is enough */
     assert_int_equal(s.n_posts, 5);
     assert_int_equal(count_lines(&r, "is away"), 1);
+    assert_true(logged(&r.w, "it closed the connection without an answer"));
     atomic_store(&s.mode, SINK_OK);
     queue(&r, 1);
     run_until(&r.w, &r.n_sent, 3);
@@ -338,16 +341,35 @@ static void test_exporter__dies_before_the_answer(void **state) {
 }
 
 static void test_exporter__garbage(void **state) {
+    static const sink_mode modes[] = {SINK_GARBAGE, SINK_CUT};
+    (void)state;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        rig r;
+        sink s;
+        assert_true(sink_start(&s, 0, true));
+        atomic_store(&s.mode, modes[i]);
+        rig_init(&r, s.port);
+        queue(&r, 1);
+        run_until(&r.w, &r.n_lost, 1);
+        assert_true(logged(&r.w, "its answer is no HTTP"));
+        assert_int_equal(r.w.n_lines, 1);
+        rig_done(&r);
+        sink_stop(&s);
+    }
+}
+
+static void test_exporter__answer_until_close(void **state) {
     rig r;
     sink s;
     (void)state;
     assert_true(sink_start(&s, 0, true));
-    atomic_store(&s.mode, SINK_GARBAGE);
+    atomic_store(&s.mode, SINK_UNTIL_CLOSE);
     rig_init(&r, s.port);
-    queue(&r, 1);
-    run_until(&r.w, &r.n_lost, 1);
-    assert_true(logged(&r.w, "no HTTP"));
-    assert_int_equal(r.w.n_lines, 1);
+    queue(&r, 3);
+    run_until(&r.w, &r.n_sent, 3);
+    assert_posts(&s, 0, 3);
+    assert_int_equal(s.n_connections, 3);
+    assert_int_equal(r.w.n_lines, 0);
     rig_done(&r);
     sink_stop(&s);
 }
@@ -514,6 +536,7 @@ int main(void) {
         cmocka_unit_test(test_exporter__closed_between_posts),
         cmocka_unit_test(test_exporter__dies_before_the_answer),
         cmocka_unit_test(test_exporter__garbage),
+        cmocka_unit_test(test_exporter__answer_until_close),
         cmocka_unit_test(test_exporter__silent),
         cmocka_unit_test(test_exporter__loopback_only),
         cmocka_unit_test(test_exporter__pace),

@@ -25,14 +25,15 @@ static void test_exporter_url__parts(void **state) {
     assert_int_equal(parse("http://localhost:4033", false, &aim), EW_OK);
     assert_string_equal(aim.host, "localhost");
     assert_int_equal(aim.port, 4033);
-    assert_string_equal(aim.base, "");
-    assert_false(aim.v6 || aim.loopback_only);
+    assert_string_equal(aim.authority, "localhost:4033");
+    assert_string_equal(aim.path, "/api/traces");
+    assert_false(aim.loopback_only);
     assert_int_equal(parse("HTTP://[2001:db8::1]:80/a/b//", false, &aim), EW_OK);
     assert_string_equal(aim.host, "2001:db8::1");
-    assert_string_equal(aim.base, "/a/b");
-    assert_true(aim.v6);
+    assert_string_equal(aim.authority, "[2001:db8::1]:80");
+    assert_string_equal(aim.path, "/a/b/api/traces");
     assert_int_equal(parse("http://telemetry.example.com:1/", false, &aim), EW_OK);
-    assert_string_equal(aim.base, "");
+    assert_string_equal(aim.path, "/api/traces");
     assert_int_equal(parse("http://127.0.0.1:65535", true, &aim), EW_OK);
     assert_true(aim.loopback_only);
 }
