@@ -100,4 +100,24 @@ static inline void ew__list_remove(ew__list *list, ew__list_node *node) {
         list->last = node->prev;
 }
 
+/* ---- doubly linked by members next and prev of the item's own type; head is the first item or NULL ---- */
+
+#define EW__LIST_ADD(head, item)                                                                                       \
+    do {                                                                                                               \
+        (item)->prev = NULL;                                                                                           \
+        (item)->next = (head);                                                                                         \
+        if (head)                                                                                                      \
+            (head)->prev = (item);                                                                                     \
+        (head) = (item);                                                                                               \
+    } while (0)
+#define EW__LIST_REMOVE(head, item)                                                                                    \
+    do {                                                                                                               \
+        if ((item)->prev)                                                                                              \
+            (item)->prev->next = (item)->next;                                                                         \
+        else                                                                                                           \
+            (head) = (item)->next;                                                                                     \
+        if ((item)->next)                                                                                              \
+            (item)->next->prev = (item)->prev;                                                                         \
+    } while (0)
+
 #endif

@@ -12,25 +12,6 @@
 /* The struct around a member. */
 #define ew__container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* Lists whose items have members next and prev; head is the first item or NULL. */
-#define EW__LIST_ADD(head, item)                                                                                       \
-    do {                                                                                                               \
-        (item)->prev = NULL;                                                                                           \
-        (item)->next = (head);                                                                                         \
-        if (head)                                                                                                      \
-            (head)->prev = (item);                                                                                     \
-        (head) = (item);                                                                                               \
-    } while (0)
-#define EW__LIST_REMOVE(head, item)                                                                                    \
-    do {                                                                                                               \
-        if ((item)->prev)                                                                                              \
-            (item)->prev->next = (item)->next;                                                                         \
-        else                                                                                                           \
-            (head) = (item)->next;                                                                                     \
-        if ((item)->next)                                                                                              \
-            (item)->next->prev = (item)->prev;                                                                         \
-    } while (0)
-
 #if defined(__GNUC__)
 #define EW__LIKELY(x) __builtin_expect(!!(x), 1)
 #define EW__UNLIKELY(x) __builtin_expect(!!(x), 0)

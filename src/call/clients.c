@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "call/clients.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/util.h"
 

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/one_shot.h"
+#include "base/list.h"
 #include "endpoint/tap.h"
 
 #define SEND_MS 1000    /* for all that comes after the dial */

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/pool_kind.h"
+#include "base/list.h"
 #include <stdio.h>
 
 #define IDLE_MS                                                                                                        \

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/managed_process.h"
+#include "base/list.h"
 #include "endpoint/pool_kind.h"
 #include "endpoint/runtimes.h"
 #include "io/tls.h"

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/runner.h"
+#include "base/list.h"
 #include <stdio.h>
 #include <unistd.h>
 

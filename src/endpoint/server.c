@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "endpoint/server.h"
+#include "base/list.h"
 
 #define ACCESS_CHECK_MS 1000
 

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "handler/exec_process.h"
+#include "base/list.h"
 #include <signal.h>
 #include <stdio.h>
 

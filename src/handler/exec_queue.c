@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "handler/exec_process.h"
+#include "base/list.h"
 #include "json/json.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "jobs/worker_state.h"
+#include "base/list.h"
 
 #define LEFT_MAX 1000 /* runs that were given up and do not take places */
 

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "jobs/worker_state.h"
+#include "base/list.h"
 
 /* ---- memory ---- */
 

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "store/store_thread.h"
+#include "base/list.h"
 
 typedef struct notification {
     ew__task task;

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/rpc_calls.h"
+#include "base/list.h"
 
 #include "base/mem.h"
 #include "wire/put.h"

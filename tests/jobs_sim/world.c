@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "jobs_sim/world.h"
+#include "base/list.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "jobs/service/http.h"
+#include "base/list.h"
 #include "call/stack_trace.h"
 #include "wire/rpc_calls.h"
 #include <stdio.h>

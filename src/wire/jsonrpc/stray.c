@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/jsonrpc/jsonrpc.h"
+#include "base/list.h"
 
 #define IDS_MAX 1024
 #define FRAMES_MAX 16 /* of one id */

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "frame/cutter.h"
+#include "base/list.h"
 #include "frame/sse.h"
 #include "wire/http_ask.h"
 #include "wire/put.h"

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/stepflow/stepflow.h"
+#include "base/list.h"
 #include "wire/rpc_calls.h"
 #include <stdio.h>
 
