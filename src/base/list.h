@@ -100,6 +100,18 @@ static inline void ew__list_remove(ew__list *list, ew__list_node *node) {
         list->last = node->prev;
 }
 
+/* ---- linked by a member next of the item's own type; last is undefined while first is NULL ---- */
+
+#define EW__TAIL_ADD(first, last, item)                                                                                \
+    do {                                                                                                               \
+        (item)->next = NULL;                                                                                           \
+        if (first)                                                                                                     \
+            (last)->next = (item);                                                                                     \
+        else                                                                                                           \
+            (first) = (item);                                                                                          \
+        (last) = (item);                                                                                               \
+    } while (0)
+
 /* ---- doubly linked by members next and prev of the item's own type; head is the first item or NULL ---- */
 
 #define EW__LIST_ADD(head, item)                                                                                       \

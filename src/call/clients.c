@@ -26,20 +26,12 @@ void ew__clients_done(ew__clients *clients) {
 static ew_str key_of(const ew__client_row *row) { return ew__str(row->key, sizeof row->key); }
 
 static void idle_remove(ew__clients *clients, ew__client_row *row) {
-    if (clients->idle_last == row)
-        clients->idle_last = row->prev;
-    EW__LIST_REMOVE(clients->idle, row);
+    ew__list_remove(&clients->idle, &row->node);
     clients->n_idle--;
 }
 
 static void idle_append(ew__clients *clients, ew__client_row *row) {
-    row->next = NULL;
-    row->prev = clients->idle_last;
-    if (clients->idle_last)
-        clients->idle_last->next = row;
-    else
-        clients->idle = row;
-    clients->idle_last = row;
+    ew__list_add_last(&clients->idle, &row->node);
     clients->n_idle++;
 }
 
@@ -76,7 +68,7 @@ void ew__clients_leave(ew__clients *clients, ew__client_row *row) {
     if (--row->connections == 0)
         idle_append(clients, row);
     while (clients->n_idle > EW__CLIENTS_IDLE) {
-        ew__client_row *oldest = clients->idle;
+        ew__client_row *oldest = EW__ITEM(clients->idle.first, ew__client_row, node);
         idle_remove(clients, oldest);
         (void)ew__map_remove(&clients->rows, key_of(oldest));
         ew__free(clients->env, oldest, sizeof *oldest);

@@ -8,6 +8,7 @@
 #ifndef EW_CALL_CLIENTS_H
 #define EW_CALL_CLIENTS_H
 
+#include "base/list.h"
 #include "base/map.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +17,7 @@
 
 /* One address. It stays as long as somebody is connected from there, and a while longer. */
 typedef struct ew__client_row {
-    struct ew__client_row *next, *prev; /* among those without a connection, the oldest first */
+    ew__list_node node; /* in the list of rows without a connection */
     uint8_t key[EW__CLIENT_KEY];
     bool local;           /* an address of this very machine */
     uint32_t connections; /* under the lock, as the three below */
@@ -30,7 +31,7 @@ typedef struct ew__clients {
     const ew_env *env;
     pthread_mutex_t lock;
     ew__map rows;
-    ew__client_row *idle, *idle_last;
+    ew__list idle; /* rows without a connection, the oldest first */
     uint32_t n_idle;
     uint64_t connections;      /* from one address; 0: any number */
     bool count_local;          /* also of those on this machine */

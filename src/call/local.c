@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "call/call.h"
+#include "base/list.h"
 #include "call/input_queue.h"
 #include "call/local.h"
 
@@ -23,14 +24,9 @@ ew_err ew__input_queue_add(ew_call *call, ew_str chunk) {
     struct ew__input_item *item = ew__alloc(call->executor->env, sizeof *item + chunk.len);
     if (!item)
         return EW_ENOMEM;
-    item->next = NULL;
     item->len = chunk.len;
     memcpy(item->bytes, chunk.ptr, chunk.len);
-    if (call->local.in_tail)
-        call->local.in_tail->next = item;
-    else
-        call->local.in_head = item;
-    call->local.in_tail = item;
+    EW__TAIL_ADD(call->local.in_head, call->local.in_tail, item);
     call->local.in_bytes += chunk.len;
     call->local.in_items++;
     return input_full(call) ? EW_FULL : EW_OK;
@@ -41,8 +37,6 @@ struct ew__input_item *ew__input_queue_take(ew_call *call) {
     if (!item)
         return NULL;
     call->local.in_head = item->next;
-    if (!call->local.in_head)
-        call->local.in_tail = NULL;
     call->local.in_bytes -= item->len;
     call->local.in_items--;
     return item;

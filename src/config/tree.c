@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "config/tree.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "base/util.h"
 #include <yaml.h>
@@ -192,12 +193,7 @@ static bool note_name(reader *r, frame *f, ew__node *member, const ew__node **re
 }
 
 static void append(frame *f, ew__node *node) {
-    if (f->last) {
-        f->last->next = node;
-    } else {
-        f->node->first = node;
-    }
-    f->last = node;
+    EW__TAIL_ADD(f->node->first, f->last, node);
     f->node->n++;
 }
 

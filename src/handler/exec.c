@@ -173,8 +173,8 @@ void ew__exec_close(ew__exec *exec, void (*on_closed)(void *ud), void *ud) {
     exec->closing = true;
     if (exec->loop)
         ew__timer_stop(&exec->loop->executor.timers, &exec->pause);
-    while (exec->first) {
-        ew__exec_job *job = exec->first;
+    while (exec->waiting.first) {
+        ew__exec_job *job = EW__ITEM(exec->waiting.first, ew__exec_job, node);
         ew__exec_leave_queue(job);
         ew__exec_fail_as(job, EW_STATUS_UNAVAILABLE, "%.150s is being stopped", exec->program);
     }

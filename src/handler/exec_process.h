@@ -5,6 +5,7 @@
 #ifndef EW_HANDLER_EXEC_PROCESS_H
 #define EW_HANDLER_EXEC_PROCESS_H
 
+#include "base/list.h"
 #include "base/buf.h"
 #include "handler/exec.h"
 #include "io/child.h"
@@ -26,7 +27,7 @@ struct ew__exec {
     ew__loop *loop;
     ew__exec_process *processes; /* all that are not gone */
     unsigned n_processes;
-    ew__exec_job *first, *last; /* calls that wait */
+    ew__list waiting; /* calls without a process */
     unsigned n_waiting;
     bool serving;      /* ew__exec_serve is at work */
     uint64_t pause_ms; /* keep: between two starts; 0: the last call went well */
@@ -42,7 +43,7 @@ struct ew__exec_job {
     ew__exec *exec;
     ew_call *call;
     ew__exec_process *process; /* NULL: it waits */
-    ew__exec_job *next, *prev; /* in the queue */
+    ew__list_node node;        /* in the queue */
     ew__out early;             /* the input and chunks of its stream that came while it waits; empty if none did */
     uint64_t timeout_at;       /* EW__NEVER: none of our own */
     bool cancelled;

@@ -17,27 +17,13 @@ static ew__executor *executor_of(const ew__exec *exec) { return &exec->loop->exe
 
 static void join_queue(ew__exec_job *job) {
     ew__exec *exec = job->exec;
-    job->prev = exec->last;
-    job->next = NULL;
-    if (exec->last)
-        exec->last->next = job;
-    else
-        exec->first = job;
-    exec->last = job;
+    ew__list_add_last(&exec->waiting, &job->node);
     exec->n_waiting++;
 }
 
 void ew__exec_leave_queue(ew__exec_job *job) {
     ew__exec *exec = job->exec;
-    if (job->prev)
-        job->prev->next = job->next;
-    else
-        exec->first = job->next;
-    if (job->next)
-        job->next->prev = job->prev;
-    else
-        exec->last = job->prev;
-    job->next = job->prev = NULL;
+    ew__list_remove(&exec->waiting, &job->node);
     exec->n_waiting--;
 }
 
@@ -96,8 +82,8 @@ void ew__exec_serve(ew__exec *exec) {
     if (exec->serving || exec->closing)
         return;
     exec->serving = true;
-    while (exec->first && !exec->closing) {
-        ew__exec_job *job = exec->first;
+    while (exec->waiting.first && !exec->closing) {
+        ew__exec_job *job = EW__ITEM(exec->waiting.first, ew__exec_job, node);
         ew__exec_process *process = free_process(exec);
         if (!process && !may_start(exec))
             break;

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "handler/workers.h"
+#include "base/list.h"
 #include "base/thread.h"
 #include <errno.h>
 #include <stdio.h>
@@ -78,8 +79,6 @@ static struct job *next_job(ew__workers *workers) {
     struct job *job = workers->first;
     if (job) {
         workers->first = job->next;
-        if (!workers->first)
-            workers->last = NULL;
         workers->n_jobs--;
     }
     return job;
@@ -117,11 +116,7 @@ static ew_err enqueue(ew__workers *workers, struct job *job) {
         workers->n_threads++;
     if (workers->n_threads == 0)
         return EW_EIO;
-    if (workers->last)
-        workers->last->next = job;
-    else
-        workers->first = job;
-    workers->last = job;
+    EW__TAIL_ADD(workers->first, workers->last, job);
     workers->n_jobs++;
     pthread_cond_signal(&workers->work);
     return EW_OK;

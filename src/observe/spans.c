@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "observe/spans_record.h"
+#include "base/list.h"
 
 #define PIECE_BYTES 640 /* a record of a small call */
 #define FREE_PIECES EW__POOL_KEEP(64)
@@ -70,12 +71,7 @@ static ew__span *take(ew__spans *spans, size_t need, rank whose) {
 
 static void add(ew__spans *spans, ew__span *span) {
     bool was_empty = spans->first == NULL;
-    span->next = NULL;
-    if (was_empty)
-        spans->first = span;
-    else
-        spans->last->next = span;
-    spans->last = span;
+    EW__TAIL_ADD(spans->first, spans->last, span);
     spans->n_items++;
     spans->bytes += span->size;
     if (span->end_us == 0) {

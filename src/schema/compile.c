@@ -5,6 +5,7 @@
  * Copyright 2026 The everywire authors. SPDX-License-Identifier: Apache-2.0
  */
 #include "json/json.h"
+#include "base/list.h"
 #include "schema/program.h"
 #include <stdio.h>
 
@@ -62,12 +63,7 @@ ew__schema_node *ew__compiler_node(ew__compiler *c, const ew__resource *resource
     if (type == EW_JSON_BOOL) {
         node->kind = *ew__tape_at(&doc->tape, item) == 't' ? EW__SCHEMA_TRUE : EW__SCHEMA_FALSE;
     }
-    if (c->last != NULL) {
-        c->last->next = node;
-    } else {
-        c->first = node;
-    }
-    c->last = node;
+    EW__TAIL_ADD(c->first, c->last, node);
     *slot = node;
     return node;
 }

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "compat/rrq/toml.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "base/util.h"
 #include <stdarg.h>
@@ -161,12 +162,7 @@ static bool take_text(ew__toml *t, ew__node *node) {
 }
 
 static void append(table *to, ew__node *node) {
-    if (to->last) {
-        to->last->next = node;
-    } else {
-        to->node.first = node;
-    }
-    to->last = node;
+    EW__TAIL_ADD(to->node.first, to->last, node);
     to->node.n++;
 }
 

@@ -42,11 +42,7 @@ ew_err ew__jr_row_add(const ew_env *env, ew__jr_row *row, ew_str json, bool clos
     *item = (ew__jr_held){.len = json.len, .close = close};
     if (json.len)
         memcpy(item->bytes, json.ptr, json.len);
-    if (row->last)
-        row->last->next = item;
-    else
-        row->first = item;
-    row->last = item;
+    EW__TAIL_ADD(row->first, row->last, item);
     row->n++;
     row->bytes += (uint32_t)json.len;
     return EW_OK;
@@ -57,8 +53,6 @@ ew__jr_held *ew__jr_row_take(ew__jr_row *row) {
     if (!item)
         return NULL;
     row->first = item->next;
-    if (!row->first)
-        row->last = NULL;
     row->n--;
     row->bytes -= (uint32_t)item->len;
     return item;

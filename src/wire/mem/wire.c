@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "wire/mem/mem.h"
+#include "base/list.h"
 
 static ew__mem_peer *mem_of(ew__peer *peer) { return (ew__mem_peer *)(void *)peer; }
 
@@ -13,22 +14,14 @@ static const ew_limits *limits_of(const ew__mem_peer *peer) { return peer->peer.
 
 void ew__mem_add(ew__mem_peer *peer, ew__mem_call *entry, ew_call *call, uint32_t id, bool sent) {
     ew__mem_list *list = sent ? &peer->sent : &peer->served;
-    *entry =
-        (ew__mem_call){.next = list->first, .peer = peer, .call = call, .id = id, .sent = sent, .room = EW__MEM_WINDOW};
-    if (list->first)
-        list->first->prev = entry;
-    list->first = entry;
+    *entry = (ew__mem_call){.peer = peer, .call = call, .id = id, .sent = sent, .room = EW__MEM_WINDOW};
+    EW__LIST_ADD(list->first, entry);
     list->n++;
 }
 
 void ew__mem_remove(ew__mem_call *entry) {
     ew__mem_list *list = entry->sent ? &entry->peer->sent : &entry->peer->served;
-    if (entry->prev)
-        entry->prev->next = entry->next;
-    else
-        list->first = entry->next;
-    if (entry->next)
-        entry->next->prev = entry->prev;
+    EW__LIST_REMOVE(list->first, entry);
     list->n--;
 }
 
