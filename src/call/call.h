@@ -252,7 +252,7 @@ void ew__call_sync_free(ew_call *call);    /* sync.c */
 
 /* ---- who looks on ---- */
 
-/* All observers of a executor (a chain, rarely more than two) are told, on its thread. A hook may be NULL. */
+/* All observers of an executor (a chain, rarely more than two) are told, on its thread. A hook may be NULL. */
 struct ew__observer {
     ew__observer *next;
     bool spans; /* each call is to have a span of its own */

@@ -1,5 +1,5 @@
 /*
- * client/blobs.c: see client_blobs.h.
+ * client/blobs.c: see blobs.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "client/blobs.h"

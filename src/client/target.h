@@ -1,6 +1,6 @@
 /*
- * client/target.h: what a target text such as "http://127.0.0.1:3400/base" or "jsonrpc+stdio:" says. Used inside src/api
- * only.
+ * client/target.h: what a target text such as "http://127.0.0.1:3400/base" or "jsonrpc+stdio:" says. Used inside
+ * src/client only.
  */
 #ifndef EW_CLIENT_TARGET_H
 #define EW_CLIENT_TARGET_H

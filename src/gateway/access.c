@@ -1,5 +1,5 @@
 /*
- * gateway/access.c: see app_access.h.
+ * gateway/access.c: see access.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gateway/app.h"

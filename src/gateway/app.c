@@ -1,5 +1,5 @@
 /*
- * gateway/app.c: making an app and telling it what to serve. Its running life is in app_run.c.
+ * gateway/app.c: making an app and telling it what to serve. Its running life is in run.c.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gateway/app.h"

@@ -1,5 +1,5 @@
 /*
- * gateway/connect.c: see app_connect.h.
+ * gateway/connect.c: see connect.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gateway/app.h"

@@ -1,5 +1,5 @@
 /*
- * gateway/remote_runtimes.c: which runtimes are connected to an app, and what they add to its list of actions; see remote.h. An
+ * gateway/remote_runtimes.c: which runtimes are connected to an app, and what they add to its list of actions; see remote_runtimes.h. An
  * action may outlive its runtime in an old version of the list: it holds the ew__remote, which knows that. When a
  * runtime leaves, its actions stay listed as away for a while (away.h).
  * SPDX-License-Identifier: Apache-2.0

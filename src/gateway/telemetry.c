@@ -1,5 +1,5 @@
 /*
- * gateway/telemetry.c: see app_telemetry.h.
+ * gateway/telemetry.c: see telemetry.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gateway/app.h"

@@ -1,5 +1,5 @@
 /*
- * program/config.c: see app_config.h.
+ * program/config.c: see config.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "program/config.h"

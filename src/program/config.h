@@ -1,6 +1,6 @@
 /*
  * program/config.h: a configuration file (src/config) and the app that goes by it: at the start, for a check without one,
- * and again while it runs. Used inside src/api only.
+ * and again while it runs. Used inside src/program only.
  */
 #ifndef EW_PROGRAM_CONFIG_H
 #define EW_PROGRAM_CONFIG_H

@@ -1,5 +1,5 @@
 /*
- * program/config_jobs.c: what a configuration file says of jobs, as ew_app_jobs and ew_app_worker take it. See usual_store.h.
+ * program/config_jobs.c: what a configuration file says of jobs, as ew_app_jobs and ew_app_worker take it. See default_store.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "client/target.h"

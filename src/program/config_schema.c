@@ -1,6 +1,6 @@
 /*
  * program/config_schema.c: the schemas of a configuration file's actions: those in files of their own are read, and what
- * is wrong with one is said at its place in the file. See app_config.h.
+ * is wrong with one is said at its place in the file. See config.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "program/config.h"

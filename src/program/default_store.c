@@ -1,5 +1,5 @@
 /*
- * program/default_store.c: see usual_store.h.
+ * program/default_store.c: see default_store.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "program/default_store.h"

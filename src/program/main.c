@@ -1,7 +1,7 @@
 /*
  * program/main.c: ew_app_main, the whole main function of a serving program: options, start, where it listens, signals,
  * the end. Everything it does to the app goes through functions that a program could call itself, but for the options
- * that arrive after the app was made. See app_main.h.
+ * that arrive after the app was made. See main.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

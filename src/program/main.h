@@ -1,6 +1,6 @@
 /*
- * program/main.h: what the files of ew_app_main share: app_main.c (the run), app_options.c (command line, configuration
- * file and environment), app_say.c (what it prints). Only they print, read a command line or the environment, or touch
+ * program/main.h: what the files of ew_app_main share: main.c (the run), options.c (command line, configuration
+ * file and environment), status_output.c (what it prints). Only they print, read a command line or the environment, or touch
  * signals.
  */
 #ifndef EW_PROGRAM_MAIN_H
@@ -59,7 +59,7 @@ typedef struct ew__settings {
 
 extern const char *const ew__level_names[4];
 
-/* ---- app_options.c ---- */
+/* ---- options.c ---- */
 
 /* The program's own options, which the words below add to. EW_OK or EW_ENOMEM. */
 ew_err ew__settings_init(ew__settings *s, const ew_app *app, ew__arena *arena, int argc);
@@ -85,7 +85,7 @@ int ew__settings_check_jobs(const ew__settings *s);
 /* Opens the store, and makes the app a worker, if that was asked for. 0, or the exit code. */
 int ew__settings_jobs(const ew__settings *s, ew_app *app);
 
-/* ---- app_sandbox.c ---- */
+/* ---- sandbox.c ---- */
 
 /* Reads the value of --sandbox. 0, or the exit code. */
 int ew__settings_sandbox_mode(ew__settings *s, const char *text);
@@ -98,7 +98,7 @@ int ew__settings_retry(ew__settings *s, int id, const char *value);
  */
 int ew__settings_sandbox(ew__settings *s, const ew_app *app);
 
-/* ---- app_say.c ---- */
+/* ---- status_output.c ---- */
 
 /* All of it, as one write where the kernel takes it so. */
 void ew__write_all(int fd, const char *bytes, size_t n);

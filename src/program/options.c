@@ -1,6 +1,6 @@
 /*
  * program/options.c: how ew_app_main is told what to do: the command line, the configuration file, the environment. See
- * app_main.h.
+ * main.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "program/main.h"

@@ -1,5 +1,5 @@
 /*
- * program/options_access.c: the tokens that ew_app_main asks for. See app_main.h.
+ * program/options_access.c: the tokens that ew_app_main asks for. See main.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gateway/app.h"

@@ -1,5 +1,5 @@
 /*
- * program/options_jobs.c: jobs on the command line of ew_app_main: which store, and whether it is a worker. See app_main.h.
+ * program/options_jobs.c: jobs on the command line of ew_app_main: which store, and whether it is a worker. See main.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "program/main.h"

@@ -1,6 +1,6 @@
 /*
  * program/options_retry.c: options about what is worth another attempt: statuses that are final, and how long a runtime
- * that has left is expected back. See app_main.h.
+ * that has left is expected back. See main.h.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "program/config.h"

@@ -1,6 +1,6 @@
 /*
  * program/sandbox.c: the sandbox of ew_app_main: which places may be written, whether child
- * processes may start, and what the log says of it. See app_main.h; io/sandbox.h does the rest.
+ * processes may start, and what the log says of it. See main.h; io/sandbox.h does the rest.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "program/main.h"

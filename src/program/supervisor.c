@@ -1,5 +1,5 @@
 /*
- * program/supervisor.c: see app_supervisor.h. Part of ew_app_main: nothing else of the library looks at the environment
+ * program/supervisor.c: see supervisor.h. Part of ew_app_main: nothing else of the library looks at the environment
  * for this.
  * SPDX-License-Identifier: Apache-2.0
  */

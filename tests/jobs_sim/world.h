@@ -120,7 +120,7 @@ void world_at(world *w, uint64_t at, node *n, world_fn fn, void *ud, uint64_t nu
 void world_run(world *w, uint64_t until);
 static inline void world_pass(world *w, uint64_t ms) { world_run(w, w->now + EW__MS(ms)); }
 
-node *node_start(world *w, int index); /* a executor, and no worker yet */
+node *node_start(world *w, int index); /* an executor, and no worker yet */
 void node_crash(node *n);              /* all of its memory is gone; nobody is told */
 void node_end(node *n);                /* an orderly end: everything must have been given back */
 void node_stall(node *n, uint64_t ms);

@@ -262,7 +262,7 @@ static void test_store_thread__full(void **state) {
             ops[i].op.executor = NULL;
         w->store->ops->submit(w->store, &ops[i].op);
     }
-    run_tasks(&w->executor, BEYOND / 2); /* those with a executor are told at once */
+    run_tasks(&w->executor, BEYOND / 2); /* those with an executor are told at once */
     assert_int_equal(atomic_load(&w->n_limit), BEYOND / 2);
     set_shut(w, false);
     WAIT_FOR(w, atomic_load(&w->n_done) == 1 + EW__STORE_QUEUE + BEYOND);

@@ -1,5 +1,5 @@
 /*
- * compat/rrq/settings_env.c: the variables that RRQ looks at, its .env file among them, and where its configuration is. See rrq.h.
+ * compat/rrq/settings_env.c: the variables that RRQ looks at, its .env file among them, and where its configuration is. See settings.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * compat/rrq/settings_toml.c: RRQ's rrq.toml becomes the jobs of an ew__config. See rrq.h. The tables hold what has a meaning here; other keys
+ * compat/rrq/settings_toml.c: RRQ's rrq.toml becomes the jobs of an ew__config. See settings.h. The tables hold what has a meaning here; other keys
  * of [rrq] are left alone, as RRQ does itself.
  *
  * SPDX-License-Identifier: Apache-2.0

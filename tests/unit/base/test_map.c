@@ -105,7 +105,7 @@ static void test_base_map__siphash_against_another_implementation(void **state) 
 
 /* ---- the map ---- */
 
-/* All that must hold between entries and slots. Returns the longest way from a executor slot to its entry. */
+/* All that must hold between entries and slots. Returns the longest way from an executor slot to its entry. */
 static uint32_t check(const ew__map *map) {
     uint32_t used = 0, longest = 0;
     assert_true(map->n <= map->cap || map->n == 0);

@@ -1,5 +1,5 @@
 /*
- * tests/unit/call/world.h: a executor for tests of calls: virtual clock, counting memory, and tasks from real threads.
+ * tests/unit/call/world.h: an executor for tests of calls: virtual clock, counting memory, and tasks from real threads.
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef EW_TESTS_CALL_WORLD_H

@@ -1,5 +1,5 @@
 /*
- * tests/unit/wire/rpc_calls_world.h: for tests of the calls of one connection apart from any wire: real calls on a executor
+ * tests/unit/wire/rpc_calls_world.h: for tests of the calls of one connection apart from any wire: real calls on an executor
  * with a virtual clock, on a connection that is nothing but its queue. Each call has a letter; what they and the
  * connection are told is kept as a line of text.
  * SPDX-License-Identifier: Apache-2.0
