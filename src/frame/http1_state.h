@@ -41,9 +41,9 @@ struct ew__http1 {
     uint16_t error_status;
     uint8_t state;
     uint8_t lead;
-    bool skip_body;    /* expect_no_body */
-    bool head_done;    /* llhttp: headers complete */
-    bool message_done; /* llhttp: message complete */
+    bool skip_body;     /* expect_no_body */
+    bool head_done;     /* llhttp: headers complete */
+    bool message_done;  /* llhttp: message complete */
     bool tells_interim; /* responses: 1xx answers are events, too (cutter.c) */
     bool eof;
 };
