@@ -25,7 +25,7 @@ ew_err ew__buf_grow_add(ew__buf *buf, const void *bytes, size_t n); /* ew__buf_a
 ew_err ew__buf_cstr(ew__buf *buf, const char *text);
 ew_err ew__buf_char(ew__buf *buf, char c);
 ew_err ew__buf_u64(ew__buf *buf, uint64_t number);  /* decimal */
-ew_err ew__buf_us_as_ms(ew__buf *buf, uint64_t us); /* milliseconds, with a fraction if there is one */
+ew_err ew__buf_us_as_ms(ew__buf *out, uint64_t us); /* milliseconds, with a fraction if there is one */
 ew_err ew__buf_printf(ew__buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ew__buf_drop(ew__buf *buf, size_t n); /* removes the first n bytes */
 ew_str ew__buf_view(const ew__buf *buf);   /* borrowed; until the next change */

@@ -36,7 +36,7 @@ ew_err ew__worker_make(ew__arena *arena, const ew__config *config, const ew__wor
 void ew__config_check_jobs(const ew_env *env, ew__config *config);
 
 /* The functions of the public headers, once src/api has checked their arguments. */
-ew_err ew__jobs_open_default(const char *store, const char *config, ew_jobs **ret_jobs, char *problem,
+ew_err ew__jobs_open_default(const char *store, const char *path, ew_jobs **ret_jobs, char *problem,
                              size_t problem_size);
 
 #endif

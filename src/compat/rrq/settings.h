@@ -34,7 +34,7 @@ const char *ew__rrq_variable(void *ud, const char *name);
 ew_err ew__rrq_variables_read(ew__rrq_variables *variables, ew_str text);
 
 /* An ew__config_parse_fn: ew__rrq_parse with RRQ's variables. */
-ew_err ew__rrq_load(const ew_env *env, ew_str toml, const char *folder, ew__config **ret_config);
+ew_err ew__rrq_load(const ew_env *env, ew_str bytes, const char *folder, ew__config **ret_config);
 
 /* Where RRQ finds its file: RRQ_CONFIG, else rrq.toml in the current folder; NULL: there is none. Borrowed. */
 const char *ew__rrq_find(ew__rrq_variables *variables);
