@@ -17,6 +17,9 @@
 #include <string>
 #include <vector>
 
+// The public headers come first: some of them have C++ overloads, which cannot stand in extern "C".
+#include <everywire/json.h>
+
 extern "C" {
 #include "json/scan.h"
 }
