@@ -190,7 +190,7 @@ void ew__call_input_end(ew_call *call);
 /* ---- for a callee's end (beside the public functions) ---- */
 
 /*
- * Ends the call with a fault that the action or the peer reported. Home thread only. It cannot fail: a status that is
+ * Ends the call with a fault that the action or the peer reported. The executor's thread only. It cannot fail: a status that is
  * not a failure (OK, or out of range) becomes UNKNOWN, and a call that has ended counts the fault as dropped. The fault
  * is borrowed for the duration of the call; its details must be valid JSON.
  */
@@ -205,7 +205,7 @@ void ew__call_fail_as(ew_call *call, ew_origin origin, ew_status status, ew_str 
 void ew__call_detach(ew_call *call);
 /*
  * The present callee, which has said nothing yet, passes the call to another program's action (references are taken).
- * The input that has come is in the call's queue. Home thread.
+ * The input that has come is in the call's queue. The executor's thread.
  */
 void ew__call_pass(ew_call *call, ew__action *action);
 /*

@@ -27,7 +27,7 @@ ew_err ew__away_action_new(const ew_env *env, ew_str runtime, const ew__action *
 void ew__away_refresh(struct ew__app_loop *loop);
 /* Fails all calls that wait. Loop thread. */
 void ew__away_close(struct ew__app_loop *loop);
-/* Fails a call because its runtime is not there: UNAVAILABLE, to be tried again after EW__AWAY_RETRY_MS. Home thread. */
+/* Fails a call because its runtime is not there: UNAVAILABLE, to be tried again after EW__AWAY_RETRY_MS. The executor's thread. */
 void ew__away_fail(ew_call *call, ew_str message);
 
 #endif
