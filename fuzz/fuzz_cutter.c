@@ -1,7 +1,7 @@
 /*
- * fuzz/fuzz_cutter.c: connections cut into frames for somebody who looks on, and these as lines for people: any bytes in
- * both directions. No byte is lost, what is printed is free of control bytes, and how the bytes are cut changes nothing
- * but how bytes that are no frames are put together. The first byte of the input tells the pieces.
+ * fuzz/fuzz_cutter.c: connections cut into frames for --verbose, and the frames as lines of text: any bytes in both
+ * directions. No byte is lost, the lines contain no control bytes, and the pieces in which the bytes arrive only change
+ * how bytes that are not frames are joined. The first byte of the input selects the pieces.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <stdlib.h>

@@ -108,20 +108,23 @@ typedef struct ew_start_word {
     ew_start_role role;
 } ew_start_word;
 
-/* The wires of this build, in a stable order, from index 0. NULL: there are no more. */
+/* Returns the wire at an index, from 0, in a stable order; NULL behind the last one. */
 EW_API const ew_wire_info *ew_wire_info_at(size_t index);
-/* The wire with this name. NULL: this build has no such wire, or name is NULL. */
+/* Returns the wire with this name; NULL if this build has no such wire, or name is NULL. */
 EW_API const ew_wire_info *ew_wire_info_of(const char *name);
 
-/* The schemes of targets, in the order of the wires, from index 0. NULL: there are no more. */
+/* Returns the scheme of targets at an index, from 0, in the order of the wires; NULL behind the last one. */
 EW_API const ew_scheme *ew_scheme_at(size_t index);
-/* The scheme that a target begins with. NULL: none, or target is NULL. The rest of the target is not read. */
+/* Returns the scheme that a target begins with; NULL if none matches, or target is NULL. Reads no more of the target. */
 EW_API const ew_scheme *ew_scheme_of(const char *target);
 
-/* The names for listeners, in the order of the wires, from index 0; "any" and "tls" are not among them. NULL: no more. */
+/*
+ * Returns the name for listeners at an index, from 0, in the order of the wires, without "any" and "tls"; NULL behind
+ * the last one.
+ */
 EW_API const ew_listener_name *ew_listener_name_at(size_t index);
 
-/* The words by which orchestrators start programs, in the order of the wires, from index 0. NULL: no more. */
+/* Returns the start word at an index, from 0, in the order of the wires; NULL behind the last one. */
 EW_API const ew_start_word *ew_start_word_at(size_t index);
 
 #ifdef __cplusplus

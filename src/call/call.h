@@ -190,9 +190,9 @@ void ew__call_input_end(ew_call *call);
 /* ---- for a callee's end (beside the public functions) ---- */
 
 /*
- * Ends the call with a fault that the action or the peer reported. The executor's thread only. It cannot fail: a status that is
- * not a failure (OK, or out of range) becomes UNKNOWN, and a call that has ended counts the fault as dropped. The fault
- * is borrowed for the duration of the call; its details must be valid JSON.
+ * Ends the call with a fault that the action or the peer reported. The executor's thread only. It cannot fail: a status
+ * that is not a failure (OK, or out of range) becomes UNKNOWN, and a call that has ended counts the fault as dropped.
+ * The fault is borrowed for the duration of the call; its details must be valid JSON.
  */
 void ew__call_fault(ew_call *call, const ew_fault *fault);
 /* Likewise, with an origin other than the action. */

@@ -1,5 +1,6 @@
 /*
- * call/local.c: the callee's end of a local handler: its callbacks, its timer, its queue of early input. The executor's thread.
+ * call/local.c: the callee's end of a local handler: its callbacks, its timer, its queue of early input. The
+ * executor's thread.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "call/call.h"

@@ -1,6 +1,6 @@
 /*
- * client/request_input.c: input streams of requests. A chunk is a letter to the loop; when the wire asks to wait, letters
- * that arrive are kept, and the sender is asked to wait once too many bytes are under way.
+ * client/request_input.c: input streams of requests. A chunk is a message to the loop. When the wire asks to wait,
+ * messages that arrive are held, and the sender is asked to wait once too many bytes are under way.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "client/request.h"

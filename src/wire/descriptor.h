@@ -37,7 +37,7 @@ typedef struct ew__descriptor {
     uint64_t drain_ms;                  /* of a program that EW_START_LISTEN starts; 0: the default */
 } ew__descriptor;
 
-/* The word of a role; NULL: there is none. option: one with an argument, else a variable. */
+/* Returns the word of a role, NULL if the wire has none. option: selects an option, else a variable. */
 const ew_start_word *ew__descriptor_start(const ew__descriptor *descriptor, ew_start_role role, bool option);
 
 #endif

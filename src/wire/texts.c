@@ -10,7 +10,7 @@
 #define OPTION_WIDTH 79
 #define ITEM_SIZE 80
 
-/* ---- items of lists: false: there is no item i; an empty item is left out ---- */
+/* ---- items of lists: return false behind the last item; empty items are left out ---- */
 
 typedef bool get_item(size_t i, char item[ITEM_SIZE]);
 
